@@ -1,0 +1,80 @@
+"""Who drives which phone: the record that survives its driver."""
+
+from typing import Literal
+
+from apex_schemas.structs import Wire
+
+DeviceState = Literal["opening", "ready", "busy", "quarantined", "waiting"]
+Platform = Literal["android", "ios"]
+
+
+class SessionHandle(Wire, frozen=True, kw_only=True):
+    """An Appium session and where it lives. Whoever deletes it takes away the power of every act still queued in it."""
+
+    id: str
+    url: str
+    platform: Platform = "android"
+    web: bool = False
+
+
+class Claim(Wire, frozen=True, kw_only=True):
+    """The task that a device is on: the request as it came, so that a resumed claim needs no redelivery."""
+
+    task: str
+    request: bytes
+    request_sequence: int
+    pool: str
+    attempt: str
+    traceparent: str | None = None
+
+
+class DeviceRecord(Wire, frozen=True, kw_only=True):
+    """Written by compare-and-set alone; no expiry. It is taken over when it has not changed for a lease."""
+
+    worker: str
+    epoch: int
+    platform: Platform = "android"
+    state: DeviceState = "opening"
+    session: SessionHandle | None = None
+    claim: Claim | None = None
+    renewals: int = 0
+    reason: str | None = None
+    released: bool = False
+
+
+class SessionRequest(Wire, frozen=True, kw_only=True):
+    """Asked on `session.<device>` by perception when the session it knows of is dead."""
+
+    dead_session: str
+
+
+class SessionReply(Wire, frozen=True, kw_only=True):
+    """`session` is None when the device could not be healed; `reason` says why."""
+
+    session: SessionHandle | None = None
+    reason: str | None = None
+
+
+class DeviceStatus(Wire, frozen=True, kw_only=True):
+    """A device as `apex devices` shows it."""
+
+    device: str
+    platform: str
+    state: str
+    worker: str
+    epoch: int
+    task: str | None = None
+    session: str | None = None
+    reason: str | None = None
+
+
+class DeadLetter(Wire, frozen=True, kw_only=True):
+    """What could not be handled, without its content (which may hold thinking or typed text)."""
+
+    service: str
+    reason: str
+    subject: str
+    bytes: int
+    sha256: str
+    stream: str | None = None
+    sequence: int | None = None

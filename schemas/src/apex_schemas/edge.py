@@ -1,0 +1,39 @@
+"""The edge where outsiders write: a task request as JSON or msgpack, checked field by field.
+
+Inside the system unknown fields are ignored, for evolution; here a field that means nothing is a typing error of a
+person, and is refused by name.
+"""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from apex_schemas.errors import TooLarge, Undecodable, UnknownFields
+from apex_schemas.task import TaskRequest
+
+MAX_REQUEST_BYTES = 64 * 1024
+
+
+def decode_request(data: bytes) -> TaskRequest:
+    """Read a task request. Raises TooLarge, Undecodable or UnknownFields, each with a sentence for its sender."""
+    if len(data) > MAX_REQUEST_BYTES:
+        raise TooLarge("the task request", len(data), MAX_REQUEST_BYTES)
+    text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    decode = msgspec.json.decode if text[:1] == b"{" else msgspec.msgpack.decode
+    try:
+        fields: Any = decode(text if text[:1] == b"{" else data)
+        if not isinstance(fields, dict):
+            raise Undecodable("the task request", 'send an object such as {"goal": "turn on Wi-Fi"}')
+        known = list(TaskRequest.__struct_fields__)
+        unknown = [str(name) for name in fields if name not in known]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        if unknown:
+            raise UnknownFields(unknown, known)
+        return msgspec.convert(fields, TaskRequest)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise Undecodable("the task request", str(error) or type(error).__name__) from error
+
+
+def digest(data: bytes) -> str:
+    """What tells one request from another under the same task id: a hash of the decoded request, however written."""
+    return hashlib.sha256(msgspec.msgpack.encode(decode_request(data))).hexdigest()[:32]

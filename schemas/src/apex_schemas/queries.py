@@ -1,0 +1,88 @@
+"""Questions to the decision-log and its answers, in JSON on the wire of clients."""
+
+from typing import Any, Literal
+
+from apex_schemas.structs import Wire
+
+
+class TimelineQuery(Wire, frozen=True, kw_only=True):
+    """`task` None means the last one; `request_sequence` finds the task of a stored request."""
+
+    task: str | None = None
+    request_sequence: int | None = None
+
+
+class TimelineCall(Wire, frozen=True, kw_only=True):
+    """One provider call of a turn, from `planner_decision_log`."""
+
+    call: int
+    outcome: str
+    model: str
+    tool: str | None = None
+    arguments: dict[str, Any] | None = None
+    rationale: str | None = None
+    thinking: str | None = None
+    error: str | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    reasoning_tokens: int = 0
+    latency_ms: int = 0
+
+
+class TimelineStep(Wire, frozen=True, kw_only=True):
+    turn: int
+    page: str | None = None
+    action: str | None = None
+    target: str | None = None
+    arguments: dict[str, Any] | None = None
+    purpose: str | None = None
+    expected_outcome: str | None = None
+    rationale: str | None = None
+    thinking: str | None = None
+    success: bool | None = None
+    done: bool = False
+    code: str | None = None
+    message: str | None = None
+    observe_ms: int | None = None
+    plan_ms: int | None = None
+    act_ms: int | None = None
+    calls: tuple[TimelineCall, ...] = ()
+
+
+class TaskSummary(Wire, frozen=True, kw_only=True):
+    task: str
+    goal: str
+    device: str | None
+    status: Literal["running", "succeeded", "failed", "cancelled"]
+    turns: int = 0
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    reason: str | None = None
+    failure_reason: str | None = None
+    answer: str | None = None
+    claimed: bool | None = None
+    evidence_found: bool | None = None
+    request_sequence: int | None = None
+
+
+class Timeline(Wire, frozen=True, kw_only=True):
+    summary: TaskSummary
+    steps: tuple[TimelineStep, ...] = ()
+
+
+class TasksQuery(Wire, frozen=True, kw_only=True):
+    limit: int = 20
+    status: Literal["running", "succeeded", "failed", "cancelled"] | None = None
+    device: str | None = None
+
+
+class TaskList(Wire, frozen=True, kw_only=True):
+    tasks: tuple[TaskSummary, ...] = ()
+
+
+class QueryError(Wire, frozen=True, kw_only=True):
+    """The answer to a query that could not be answered."""
+
+    error: str
+    code: str
