@@ -1,0 +1,1 @@
+"""What every service shares of NATS: connection, provisioning, the task log, the consume loop, traces and settings."""

@@ -1,0 +1,263 @@
+"""One connection to NATS, by the rules that were measured (see docs/adr): it reconnects for ever, answers `get` by
+direct single reads, and turns a permission error, which NATS reports beside the call, into a fatal one.
+"""
+
+import asyncio
+import logging
+import re
+import secrets
+import socket
+import ssl
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import nats.errors
+from nats.aio.client import Client
+
+from apex_bus.errors import LogUnavailable, NotPermitted, StoreFull, Transient, Unreachable
+from apex_bus.settings import BusSettings
+from apex_schemas.errors import TooLarge
+from apex_schemas.subjects import Identity
+
+log = logging.getLogger(__name__)
+
+FENCE_REFUSALS: Final = (10071, 10164, 10158, 10077)
+"""Error codes that mean: the slot, or the log it is fenced by, is not as the writer believed. 10077 also means full."""
+
+MAX_PUBLISH_BYTES: Final = 7 * 1024 * 1024
+_REFUSED_SUBJECT = re.compile(r'permissions violation for (\w+).*?"([^"]+)"', re.IGNORECASE)
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """A message of a stream. `timestamp_ns` is the server's clock."""
+
+    subject: str
+    data: bytes
+    sequence: int
+    timestamp_ns: int
+    headers: dict[str, str]
+
+
+class Refused(Exception):
+    """The stream did not take a message, with the server's error code."""
+
+    def __init__(self, subject: str, code: int, description: str) -> None:
+        super().__init__(f"{subject} was not stored: {description} ({code})")
+        self.code, self.description = code, description
+
+
+class _ApiError(msgspec.Struct):
+    err_code: int = 0
+    description: str = ""
+
+
+class _PubAck(msgspec.Struct):
+    stream: str = ""
+    seq: int = 0
+    duplicate: bool = False
+    error: _ApiError | None = None
+
+
+_decode_ack = msgspec.json.Decoder(_PubAck).decode
+
+
+class ServerClock:
+    """Ages of stored messages, by the server's clock, however wrong the one of this host is."""
+
+    def __init__(self) -> None:
+        self._offset_ns = 0
+
+    def observe(self, server_ns: int, local_ns: int) -> None:
+        self._offset_ns = server_ns - local_ns
+
+    def age_s(self, timestamp_ns: int, local_ns: int) -> float:
+        return max(0.0, (local_ns + self._offset_ns - timestamp_ns) / 1e9)
+
+
+class Bus:
+    """A connection with an identity. `worker` names this process in records and attempts.
+
+    `fatal` is done when the connection cannot do what its code asks of it; `apex_bus.run` ends the process then.
+    """
+
+    def __init__(self, client: Client, identity: Identity, fatal: "asyncio.Future[None]") -> None:
+        self.client = client
+        self.identity = identity
+        self.worker = f"{identity}-{socket.gethostname()[:24]}-{secrets.token_hex(4)}"
+        self.clock = ServerClock()
+        self.fatal = fatal
+
+    @property
+    def connected(self) -> bool:
+        return self.client.is_connected
+
+    async def publish(
+        self, subject: str, data: bytes, *, headers: dict[str, str] | None = None, timeout_s: float = 5.0
+    ) -> int:
+        """Store a message and return its sequence.
+
+        Raises Refused with the server's code, StoreFull, TooLarge, or LogUnavailable when nobody answered: the
+        message may then be stored all the same.
+        """
+        if len(data) > MAX_PUBLISH_BYTES:
+            raise TooLarge(f"the message for {subject}", len(data), MAX_PUBLISH_BYTES)
+        try:
+            reply = await self.client.request(subject, data, timeout=timeout_s, headers=headers)
+        except (nats.errors.Error, TimeoutError) as error:
+            raise LogUnavailable(f"no acknowledgement for {subject} ({_name(error)})") from error
+        ack = _decode_ack(reply.data)
+        if ack.error is not None:
+            if ack.error.err_code == 10023 or "maximum bytes" in ack.error.description:
+                raise StoreFull(ack.stream or subject, ack.error.description)
+            raise Refused(subject, ack.error.err_code, ack.error.description)
+        return ack.seq
+
+    async def get(self, stream: str, subject: str, *, timeout_s: float = 5.0) -> Stored | None:
+        """The last message on a subject; with wildcards the newest match. None when there is none.
+
+        On a replicated stream a lagging replica may answer: None proves nothing there.
+        """
+        try:
+            reply = await self.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", timeout=timeout_s)
+        except (nats.errors.Error, TimeoutError) as error:
+            raise LogUnavailable(f"{subject} could not be read ({_name(error)})") from error
+        headers = reply.headers or {}
+        status = headers.get("Status")
+        if status == "404":
+            return None
+        if status is not None:
+            raise LogUnavailable(f"{subject} could not be read: {status} {headers.get('Description', '')}")
+        return Stored(
+            subject=headers["Nats-Subject"],
+            data=reply.data,
+            sequence=int(headers["Nats-Sequence"]),
+            timestamp_ns=_timestamp_ns(headers["Nats-Time-Stamp"]),
+            headers=headers,
+        )
+
+    async def request(
+        self, subject: str, data: bytes, *, timeout_s: float, headers: dict[str, str] | None = None
+    ) -> bytes:
+        """Ask a service. Raises Transient when nobody serves the subject or nobody answers in time."""
+        try:
+            reply = await self.client.request(subject, data, timeout=timeout_s, headers=headers)
+        except nats.errors.NoRespondersError as error:
+            raise Transient(f"nobody serves {subject}") from error
+        except (nats.errors.Error, TimeoutError) as error:
+            raise Transient(f"no answer on {subject} within {timeout_s:g} s ({_name(error)})") from error
+        return reply.data
+
+    async def api(self, subject: str, body: bytes = b"", *, timeout_s: float = 5.0) -> dict[str, Any]:
+        """Call JetStream's API and return its answer, errors included."""
+        reply = await self.request(f"$JS.API.{subject}", body, timeout_s=timeout_s)
+        return msgspec.json.decode(reply, type=dict[str, Any])
+
+    async def ping(self, service: str, *, timeout_s: float = 1.0) -> bool:
+        """Whether at least one instance of a NATS micro service answers."""
+        try:
+            await self.request(f"$SRV.PING.{service}", b"", timeout_s=timeout_s)
+        except Transient:
+            return False
+        return True
+
+    async def close(self) -> None:
+        if not self.client.is_closed:
+            await self.client.close()
+
+
+def _name(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def _timestamp_ns(text: str) -> int:
+    """Nanoseconds since the epoch from the server's RFC 3339 time, which has up to nine decimals."""
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
+    return seconds * 1_000_000_000 + int((fraction or "0").ljust(9, "0")[:9])
+
+
+parse_timestamp_ns = _timestamp_ns
+
+
+_SHARED_INBOX: Final = (Identity.CLIENT, Identity.OPERATOR, Identity.GUEST)
+
+
+class _Watch:
+    """What NATS reports beside the calls: until the connection is `up` only noted, afterwards it may be fatal."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self.fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.up = False
+        self.reason = "no answer"
+
+    async def on_error(self, error: Exception) -> None:
+        self.reason = str(error) or _name(error)
+        if found := _REFUSED_SUBJECT.search(self.reason):
+            log.error("permission refused: %s", self.reason)
+            self._fail(NotPermitted(self.identity, f"{found[1]} {found[2]}"))
+        elif self.up:
+            log.warning("connection error: %s", self.reason)
+
+    async def on_closed(self) -> None:
+        self._fail(LogUnavailable("the connection to NATS was closed for good"))
+
+    def _fail(self, error: Exception) -> None:
+        if self.up and not self.fatal.done():
+            self.fatal.set_exception(error)
+            self.fatal.exception()  # marked as seen: whoever awaits it still gets it
+
+
+async def connect(identity: Identity, settings: BusSettings, *, timeout_s: float = 30.0) -> Bus:
+    """Connect and stay connected.
+
+    Raises Unreachable when no server answers within `timeout_s`, NotPermitted when it does not know the identity.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout_s
+    while True:
+        watch, client = _Watch(identity), Client()
+        try:
+            # The client tries its first connection for ever without a word: each try is bounded here instead.
+            await asyncio.wait_for(client.connect(**_options(identity, settings, watch)), 3)
+        except (OSError, TimeoutError, nats.errors.Error) as error:
+            reason = watch.reason if isinstance(error, TimeoutError) else str(error) or _name(error)
+            await client.close()
+            if "authorization" in reason.lower():
+                raise NotPermitted(identity, "the server does not accept its key") from error
+            if loop.time() >= deadline:
+                raise Unreachable(settings.url, reason) from error
+            await asyncio.sleep(0.2)
+        else:
+            watch.up = True
+            return Bus(client, identity, watch.fatal)
+
+
+def _options(identity: Identity, settings: BusSettings, watch: _Watch) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "servers": [settings.url],
+        "name": identity.value,
+        "inbox_prefix": "_INBOX" if identity in _SHARED_INBOX else f"_INBOX_{identity}",
+        "max_reconnect_attempts": -1,
+        "reconnect_time_wait": 0.5,
+        "ping_interval": 5,
+        "max_outstanding_pings": 2,
+        "drain_timeout": 5,
+        "error_cb": watch.on_error,
+        "closed_cb": watch.on_closed,
+        "tls": _tls(settings),
+    }
+    if settings.seed_file:
+        options["nkeys_seed_str"] = Path(settings.seed_file).read_text(encoding="ascii").strip()
+    return options
+
+
+def _tls(settings: BusSettings) -> ssl.SSLContext | None:
+    if settings.tls_ca is None:
+        return None
+    context = ssl.create_default_context(cafile=settings.tls_ca)
+    if settings.tls_cert is not None:
+        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    return context

@@ -1,0 +1,140 @@
+"""Make the streams and consumers of the subjects table: `python -m apex_bus.provision`, as the provisioner, at start.
+
+Idempotent: what exists as wanted is left alone; what exists otherwise is an error that names the differences, since
+a silent update of a stream could drop what is in it.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from apex_bus.connection import Bus, connect
+from apex_bus.errors import BusError, Drift, SettingsError
+from apex_bus.run import set_up_logging
+from apex_bus.settings import bus_settings, load
+from apex_schemas.ids import is_device
+from apex_schemas.subjects import STREAMS, Consumer, Identity, Stream, consumers
+
+log = logging.getLogger(__name__)
+
+
+class ProvisionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """`devices` are the aliases, separated by commas. `store_mib` bounds all streams together."""
+
+    devices: str = ""
+    replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
+    store_mib: Annotated[int, msgspec.Meta(ge=64)] = 7_616
+
+
+def device_aliases(text: str) -> tuple[str, ...]:
+    """The aliases of a comma-separated list. Raises SettingsError for one that cannot be a token of a subject."""
+    aliases = tuple(part.strip() for part in text.split(",") if part.strip())
+    for alias in aliases:
+        if not is_device(alias):
+            raise SettingsError("APEX_DEVICES", f"{alias!r} is no device alias: use a-z, 0-9 and -, at most 32")
+    return aliases
+
+
+def stream_config(stream: Stream, *, replicas: int, store_mib: int) -> dict[str, Any]:
+    """The stream as JetStream's API takes it. Ages are in nanoseconds there."""
+    total = sum(each.max_bytes for each in STREAMS)
+    return {
+        "name": stream.name,
+        "subjects": list(stream.subjects),
+        "retention": "limits",
+        "storage": "file",
+        "num_replicas": replicas,
+        "max_age": stream.max_age_s * 1_000_000_000,
+        "max_bytes": stream.max_bytes * store_mib * 2**20 // total,
+        "max_msgs_per_subject": 1 if stream.once or stream.last_only else -1,
+        "discard": "new" if stream.full == "refuse" else "old",
+        "discard_new_per_subject": stream.once,
+        "deny_delete": stream.once,
+        "deny_purge": stream.once,
+        "allow_direct": True,
+        "allow_msg_ttl": stream.message_ttl,
+        "duplicate_window": 120 * 1_000_000_000,
+    }
+
+
+def consumer_config(consumer: Consumer) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "name": consumer.name,
+        "durable_name": consumer.name,
+        "deliver_policy": "all",
+        "ack_policy": "explicit",
+        "replay_policy": "instant",
+        "ack_wait": int(consumer.ack_wait_s * 1e9),
+        "max_deliver": consumer.max_deliver,
+        "max_ack_pending": consumer.max_ack_pending,
+        "max_waiting": 512,
+    }
+    if len(consumer.filters) == 1:
+        config["filter_subject"] = consumer.filters[0]
+    else:
+        config["filter_subjects"] = list(consumer.filters)
+    return config
+
+
+async def provision(bus: Bus, devices: tuple[str, ...], *, replicas: int = 1, store_mib: int = 7_616) -> None:
+    """Make what is missing. Raises Drift for what exists with another configuration."""
+    for stream in STREAMS:
+        wanted = stream_config(stream, replicas=replicas, store_mib=store_mib)
+        await _ensure(
+            bus, f"stream {stream.name}", f"STREAM.INFO.{stream.name}", f"STREAM.CREATE.{stream.name}", wanted, wanted
+        )
+    for consumer in consumers(devices):
+        wanted = consumer_config(consumer)
+        place = f"{consumer.stream}.{consumer.name}"
+        body = {"stream_name": consumer.stream, "config": wanted, "action": "create"}
+        await _ensure(
+            bus, f"consumer {consumer.name}", f"CONSUMER.INFO.{place}", f"CONSUMER.CREATE.{place}", wanted, body
+        )
+
+
+async def _ensure(bus: Bus, what: str, info: str, create: str, wanted: dict[str, Any], body: dict[str, Any]) -> None:
+    found = await bus.api(info)
+    if "error" in found:
+        made = await bus.api(create, json.dumps(body).encode(), timeout_s=15)
+        if "error" in made:
+            raise Drift(what, {"creation": (made["error"].get("description"), "accepted")})
+        log.info("%s made", what)
+        return
+    config = found["config"]
+    differences = {key: (config.get(key), value) for key, value in wanted.items() if _differs(config.get(key), value)}
+    if differences:
+        raise Drift(what, differences)
+
+
+def _differs(found: Any, wanted: Any) -> bool:
+    """Whether a value differs; the server leaves false, zero and empty values out."""
+    return found != wanted and not (found is None and wanted in (False, 0, "", []))
+
+
+async def _main(environ: Mapping[str, str]) -> None:
+    settings = load(ProvisionSettings, environ, prefix="APEX_")
+    bus = await connect(Identity.PROVISIONER, bus_settings(environ))
+    try:
+        await provision(bus, device_aliases(settings.devices), replicas=settings.replicas, store_mib=settings.store_mib)
+    finally:
+        await bus.close()
+
+
+def main() -> int:
+    set_up_logging("provision", os.environ)
+    try:
+        asyncio.run(_main(os.environ))
+    except BusError as error:
+        log.critical("provisioning stops: %s", error)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

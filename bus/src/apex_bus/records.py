@@ -1,0 +1,42 @@
+"""Last-value records that are changed by compare-and-set alone: who drives a device, who is deciding a turn."""
+
+from apex_bus.connection import FENCE_REFUSALS, Bus, Refused, Stored
+from apex_bus.errors import LogUnavailable
+from apex_schemas import envelope
+from apex_schemas.structs import Wire
+
+
+class Record:
+    """One subject of a stream that keeps the last message only."""
+
+    def __init__(self, bus: Bus, stream: str, subject: str) -> None:
+        self._bus, self._stream, self.subject = bus, stream, subject
+
+    async def read(self) -> Stored | None:
+        return await self._bus.get(self._stream, self.subject)
+
+    async def write(
+        self, body: Wire, *, attempt: str, last: int, ttl_s: float | None = None, device: str | None = None
+    ) -> int | None:
+        """Replace the record if its sequence still is `last` (0: if there is none). None when somebody else wrote.
+
+        With `ttl_s` the record vanishes unless it is written again in time; every write must carry it, since a
+        record written without would stay for ever. An unanswered write is read back and tried again.
+        """
+        data = envelope.encode(body, device=device, attempt=attempt)
+        headers = {
+            "Nats-Msg-Id": f"{self.subject}:{attempt}",
+            "Nats-Expected-Last-Subject-Sequence": str(last),
+        }
+        if ttl_s is not None:
+            headers["Nats-TTL"] = f"{max(1, round(ttl_s))}s"
+        try:
+            return await self._bus.publish(self.subject, data, headers=headers)
+        except Refused as refused:
+            if refused.code not in FENCE_REFUSALS:
+                raise
+        except LogUnavailable:
+            pass  # read back below: it may have been stored
+        stored = await self.read()
+        ours = stored is not None and envelope.decode(stored.data).attempt == attempt
+        return stored.sequence if stored is not None and ours else None

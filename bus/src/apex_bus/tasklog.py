@@ -1,0 +1,160 @@
+"""The task log: an immutable table (task, turn, kind) → message in which every place is written once.
+
+The server settles every race. Acknowledgements, delivery counts and deduplication decide nothing: a writer that is
+refused reads the place back, and knows by its attempt id whether it was its own earlier write.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from typing import Any, Final, NamedTuple
+
+from apex_bus.connection import FENCE_REFUSALS, Bus, Refused, Stored
+from apex_bus.errors import LogUnavailable
+from apex_bus.tracing import headers as trace_headers
+from apex_schemas import envelope
+from apex_schemas.errors import LogTorn, Undecodable
+from apex_schemas.steps import WorldEvent, WorldState
+from apex_schemas.structs import Wire
+from apex_schemas.subjects import Slot, finished, parse_slot, started
+from apex_schemas.task import TaskStarted
+from apex_schemas.world import fold
+
+log = logging.getLogger(__name__)
+
+_READS_IN_FLIGHT: Final = 50
+_TASKS_CACHED: Final = 256
+_REFUSED_READS: Final = 12
+_FILL_SECONDS: Final = 60.0
+
+
+class Entry(NamedTuple):
+    """A filled slot."""
+
+    slot: Slot
+    body: Any
+    sequence: int
+    timestamp_ns: int
+    attempt: str
+
+
+class Filled(NamedTuple):
+    """The slot holds our message (written now, or by an earlier try of the same attempt)."""
+
+    sequence: int
+
+
+class Taken(NamedTuple):
+    """The slot was not ours to fill. `entry` is what it holds; None when it is empty but its log has moved on."""
+
+    entry: Entry | None
+
+
+def entry_of(stored: Stored) -> Entry:
+    """Decode a stored slot and hold it against its subject. Raises WireError."""
+    slot = parse_slot(stored.subject)
+    message = envelope.decode(stored.data)
+    envelope.check_subject(message, stored.subject, task=slot.task, device=slot.device, turn=slot.turn)
+    return Entry(slot, message.body, stored.sequence, stored.timestamp_ns, message.attempt)
+
+
+class TaskLog:
+    """Slots of the stream TASKS. Decoded `started` and `event` slots are cached, since they never change."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._cache: OrderedDict[str, dict[Slot, Entry]] = OrderedDict()
+        self._reads = asyncio.Semaphore(_READS_IN_FLIGHT)
+
+    async def fill(
+        self, slot: Slot, body: Wire, *, attempt: str, after: int = 0, cause: str | None = None
+    ) -> Filled | Taken:
+        """Write a slot unless it, or the log that its kind is fenced by, has moved past sequence `after`.
+
+        Safe to repeat with the same `attempt`. Raises LogUnavailable when for a minute nothing could be known, and
+        StoreFull when the stream refuses messages.
+        """
+        data = envelope.encode(body, task=slot.task, device=slot.device, turn=slot.turn, attempt=attempt)
+        headers = {
+            "Nats-Msg-Id": f"{slot.subject}:{attempt}",
+            "Nats-Expected-Last-Subject-Sequence": str(after),
+            "Nats-Expected-Last-Subject-Sequence-Subject": slot.fence(),
+            **trace_headers(slot.task, cause),
+        }
+        deadline = asyncio.get_running_loop().time() + _FILL_SECONDS
+        refusals = 0
+        while True:
+            try:
+                return Filled(await self._bus.publish(slot.subject, data, headers=headers))
+            except Refused as refused:
+                if refused.code not in FENCE_REFUSALS:
+                    raise
+                refusals += 1
+                if (settled := await self._settle(slot, attempt, after, refusals)) is not None:
+                    return settled
+            except LogUnavailable:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+            await asyncio.sleep(min(0.01 * 2**refusals, 0.25))
+
+    async def _settle(self, slot: Slot, attempt: str, after: int, refusals: int) -> Filled | Taken | None:
+        """What a refusal means; None when that cannot be known yet, and the same write has to be tried again."""
+        entry = await self.read(slot)
+        if entry is not None:
+            return Filled(entry.sequence) if entry.attempt == attempt else Taken(entry)
+        if refusals < _REFUSED_READS:
+            return None
+        if slot.fence() != slot.subject:
+            return Taken(None)
+        raise LogUnavailable(f"{slot.subject} is refused but reads as empty")
+
+    async def read(self, slot: Slot) -> Entry | None:
+        """What a slot holds. None is no proof of absence on a replicated stream."""
+        stored = await self._bus.get("TASKS", slot.subject)
+        return None if stored is None else entry_of(stored)
+
+    async def newest(self, device: str | None, task: str) -> Entry | None:
+        """The newest slot of a task; without the device of whichever device has it."""
+        stored = await self._bus.get("TASKS", f"task.{device or '*'}.{task}.>")
+        return None if stored is None else entry_of(stored)
+
+    async def ended(self, task: str, *, device: str | None = None) -> Entry | None:
+        """The `finished` of a task, wherever it ended."""
+        if device is not None:
+            return await self.read(finished(device, task))
+        stored = await self._bus.get("TASKS", f"task.*.{task}.end.finished")
+        return None if stored is None else entry_of(stored)
+
+    async def started(self, device: str, task: str) -> TaskStarted:
+        """How a task began. Raises LogTorn when that cannot be read."""
+        entry = await self._cached(started(device, task))
+        if entry is None:
+            raise LogTorn(task, 1, 0)
+        assert isinstance(entry.body, TaskStarted)
+        return entry.body
+
+    async def world(self, device: str, task: str, turn: int) -> WorldState:
+        """The World before turn `turn`: the start and every event before it. Raises LogTorn when one cannot be read."""
+        begin = await self.started(device, task)
+        slots = [Slot(device=device, task=task, kind="event", turn=n) for n in range(turn)]
+        entries = await asyncio.gather(*map(self._cached, slots))
+        events: dict[int, WorldEvent] = {}
+        for n, entry in enumerate(entries):
+            if entry is not None:
+                if not isinstance(entry.body, WorldEvent):
+                    raise Undecodable(entry.slot.subject, "not a WorldEvent")
+                events[n] = entry.body
+        return fold(task, begin, events, turn=turn)
+
+    async def _cached(self, slot: Slot) -> Entry | None:
+        entries = self._cache.setdefault(slot.task, {})
+        self._cache.move_to_end(slot.task)
+        while len(self._cache) > _TASKS_CACHED:
+            self._cache.popitem(last=False)
+        if slot not in entries:
+            async with self._reads:
+                entry = await self.read(slot)
+            if entry is None:
+                return None
+            entries[slot] = entry
+        return entries[slot]
