@@ -1,0 +1,130 @@
+"""A turn as a playbook sees it: the prompt, the goal's slots, and the questions that rules ask of them.
+
+Pure. Everything is worked out from goal, history and screen of this one request; nothing is remembered between turns.
+What earlier turns wanted is read from their rationales, as a model would.
+"""
+
+import re
+import zlib
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from apex_lab.model.labels import ENOUGH, fit, words
+from apex_lab.model.moves import Launch, Move, Swipe, Tap, finish
+from apex_lab.model.prompt import Prompt, Turn
+from apex_lab.model.screen import Element
+
+_LOOKED = re.compile(r'look for "(?P<what>[^"]*)" further (?P<way>up|down) \(view (?P<view>[0-9a-f]{4})\)')
+_SCROLLS = 12
+_BLIND_SCROLLS = 6
+_CHANGING = re.compile(r"\d+:\d\d|\d+ ?%")
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    """One turn. `slots` are the named groups of the goal's pattern (absent ones are empty)."""
+
+    prompt: Prompt
+    slots: dict[str, str] = {}
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """All lines of the screen, in reading order."""
+        return self.prompt.screen.elements
+
+    @property
+    def history(self) -> tuple[Turn, ...]:
+        """The turns so far, oldest first."""
+        return self.prompt.history
+
+    def find(
+        self,
+        *wanted: str,
+        among: Iterable[Element] | None = None,
+        least: float = ENOUGH,
+    ) -> Element | None:
+        """The usable element that fits one of the names best; fields only when asked for through `among`."""
+        best, found = 0.0, None
+        for element in self.elements if among is None else among:
+            if not element.usable or (among is None and element.is_field):
+                continue
+            score = max((fit(name, element.caption) for name in wanted), default=0.0)
+            score -= 0.05 if not element.label else 0.0
+            if score >= least and score > best:
+                best, found = score, element
+        return found
+
+    def sees(self, wanted: str, *, least: float = 0.7) -> Element | None:
+        """Any line, text included but no field, that shows the wanted words."""
+        lines = (line for line in self.elements if not line.is_field)
+        return next((line for line in lines if fit(wanted, line.label) >= least), None)
+
+    def fields(self) -> tuple[Element, ...]:
+        """What text can be typed into."""
+        return tuple(element for element in self.elements if element.is_field and element.usable)
+
+    def times(self, intent: str) -> int:
+        """How many turns so far had this intent."""
+        return sum(1 for turn in self.history if intent in turn.rationale)
+
+    def failed(self, intent: str) -> int:
+        """How many turns with this intent are known to have failed."""
+        return sum(1 for turn in self.history if intent in turn.rationale and turn.success is False)
+
+    def in_app(self, name: str) -> bool:
+        """Whether the app in front is this one, by its package or page."""
+        screen = self.prompt.screen
+        return any(word in words(screen.app.replace(".", " ")) for word in words(name)) or (
+            not screen.app and fit(name, screen.page) >= 0.7
+        )
+
+    def view(self) -> str:
+        """Four hex digits for what is listed now, order, clock and battery aside."""
+        labels = sorted(line.label for line in self.elements if line.label and not _CHANGING.search(line.label))
+        return f"{zlib.crc32(chr(0).join(labels).encode()) & 0xFFFF:04x}"
+
+
+def tap(element: Element, intent: str, expect: str) -> Move:
+    """The move that touches an element."""
+    return Move(act=Tap(element=element), intent=intent, expect=expect)
+
+
+def scroll_for(at: Situation, what: str, *, limit: int = _SCROLLS) -> Move | None:
+    """One more swipe in search of something: down until nothing new comes, then up. None: everything was seen."""
+    what = what.replace('"', "'")
+    run: list[tuple[str, str]] = []
+    for turn in reversed(at.history):
+        looked = _LOOKED.search(turn.rationale)
+        if looked is None or looked["what"] != what:
+            break
+        if turn.success is not False or not run:
+            run.append((looked["way"], looked["view"]))
+    total = at.times(f'look for "{what}" further')
+    silent = sum(1 for turn in at.history if not turn.rationale and turn.tool in ("swipe", "scroll"))
+    if len(run) >= limit or total >= 2 * limit or silent >= _BLIND_SCROLLS:
+        return None
+    way, view = (run[0][0] if run else "down"), at.view()
+    if any(seen == (way, view) for seen in run):
+        if way == "up":
+            return None
+        way = "up"
+    return Move(
+        act=Swipe(towards="up" if way == "up" else "down", size=at.prompt.screen.size),
+        intent=f'look for "{what}" further {way} (view {view})',
+        expect=f'Other entries come into view, perhaps "{what}".',
+    )
+
+
+def open_app(at: Situation, name: str, package: str) -> Move | None:
+    """The next way to get an app in front: its icon, its package, its name. None: all were tried or it is in front."""
+    if at.in_app(name):
+        return None
+    expect = f"{name} is in front."
+    by_icon = f"open {name} by its icon"
+    if at.in_app("launcher") and (icon := at.find(name)) and at.times(by_icon) < 2:
+        return tap(icon, by_icon, expect)
+    for app in (package, name):
+        intent = f'launch the app "{app}"'
+        if at.failed(intent) == 0 and at.times(intent) < 2:
+            return Move(act=Launch(app=app), intent=intent, expect=expect)
+    return finish(False, f"the app {name} could not be opened: neither its icon nor its name led to it")
