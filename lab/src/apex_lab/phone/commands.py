@@ -1,0 +1,257 @@
+"""The commands of a session: each takes what the client sent and answers the `value` of a WebDriver response."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from apex_lab.phone.errors import InvalidArgument, NoSuchElement, UnknownError
+from apex_lab.phone.geometry import Point
+from apex_lab.phone.gestures import ELEMENT_KEY, Touch, Typed, read_actions
+from apex_lab.phone.locators import Locator, find
+from apex_lab.phone.sessions import Session
+from apex_lab.phone.views import View
+
+NATIVE = "NATIVE_APP"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """One request within a session: `path` holds the variable parts of the URL, `body` the JSON sent."""
+
+    session: Session
+    path: Mapping[str, str]
+    body: Mapping[str, object]
+
+    def need(self, name: str) -> object:
+        """A required parameter; raises InvalidArgument."""
+        if self.body.get(name) is None:
+            raise InvalidArgument(f"Parameter '{name}' is required; got {sorted(self.body)}")
+        return self.body[name]
+
+    def text(self, name: str) -> str:
+        value = self.need(name)
+        if not isinstance(value, str):
+            raise InvalidArgument(f"Parameter '{name}' must be a string, not {type(value).__name__}")
+        return value
+
+    def view(self) -> View:
+        return self.session.view(self.path["element"])
+
+
+Command = Callable[[Call], Awaitable[object]]
+
+
+async def settle(session: Session) -> None:
+    """Waits for the screen to be idle, as the UiAutomator2 server does before it reads: an animated one never is."""
+    if session.phone.faults.moving:
+        wait = session.settings.get("waitForIdleTimeout")
+        await asyncio.sleep(float(wait) / 1000 if isinstance(wait, int | float) else 10.0)
+
+
+async def source(call: Call) -> object:
+    await settle(call.session)
+    return call.session.phone.source(all_windows=call.session.all_windows)
+
+
+async def screenshot(call: Call) -> object:
+    return base64.b64encode(call.session.phone.picture()).decode()
+
+
+async def _search(call: Call, within: View | None) -> tuple[Locator, list[View]]:
+    session = call.session
+    locator = Locator(call.text("using"), call.text("value"))
+    deadline = time.monotonic() + session.implicit_ms / 1000
+    await settle(session)
+    while True:
+        snapshot = session.phone.snapshot(all_windows=session.all_windows)
+        found = find(snapshot, locator, session.phone.package, within)
+        if found or time.monotonic() >= deadline:
+            return locator, found
+        await asyncio.sleep(0.05)
+
+
+async def find_one(call: Call) -> object:
+    within = call.view() if "element" in call.path else None
+    locator, found = await _search(call, within)
+    if not found:
+        raise NoSuchElement
+    return {ELEMENT_KEY: call.session.hand_out(found[0], None if within else locator)}
+
+
+async def find_all(call: Call) -> object:
+    locator, found = await _search(call, call.view() if "element" in call.path else None)
+    single = locator if len(found) == 1 else None
+    return [{ELEMENT_KEY: call.session.hand_out(view, single)} for view in found]
+
+
+async def active_element(call: Call) -> object:
+    snapshot = call.session.phone.snapshot(all_windows=call.session.all_windows)
+    for element, view in snapshot.views.items():
+        if element.get("focused") == "true":
+            return {ELEMENT_KEY: call.session.hand_out(view, None)}
+    raise NoSuchElement
+
+
+async def click(call: Call) -> object:
+    call.session.phone.tap(call.view().rect.center, call.session.id)
+    return None
+
+
+async def clear(call: Call) -> object:
+    call.session.phone.set_text(call.view(), "", call.session.id, replace=True)
+    return None
+
+
+async def send_keys(call: Call) -> object:
+    value = call.body.get("text", call.body.get("value"))
+    if isinstance(value, list):
+        value = "".join(str(each) for each in cast("list[object]", value))
+    if not isinstance(value, str):
+        raise InvalidArgument("Parameter 'text' is required: what to type")
+    call.session.phone.set_text(call.view(), value, call.session.id, replace=False)
+    return None
+
+
+async def get_text(call: Call) -> object:
+    element = call.view().element
+    return element.get("text") or element.get("value") or element.get("label")
+
+
+async def get_tag(call: Call) -> object:
+    return call.view().element.get("class") or call.view().tag
+
+
+ALIASES = {
+    "className": "class", "contentDescription": "content-desc", "name": "content-desc", "resourceId": "resource-id",
+    "longClickable": "long-clickable", "showingHintText": "showing-hint", "maxTextLength": "max-text-length",
+    "inputType": "input-type", "drawingOrder": "drawing-order",
+}  # fmt: skip
+
+
+async def get_attribute(call: Call) -> object:
+    element, name = call.view().element, call.path["name"]
+    wanted = name if element.get(name) else ALIASES.get(name, name)
+    value = element.get(wanted)
+    if name == "name" and not value:
+        return element.get("text") or element.get("label")
+    return value or ("" if wanted in ("text", "content-desc", "resource-id", "hint", "value") else "null")
+
+
+async def get_rect(call: Call) -> object:
+    return call.view().rect.wire()
+
+
+def flag(name: str, other: str = "") -> Command:
+    """A command that answers whether an attribute of the element is true."""
+
+    async def answer(call: Call) -> object:
+        element = call.view().element
+        return (element.get(name) or element.get(other)) == "true"
+
+    return answer
+
+
+async def window_rect(call: Call) -> object:
+    width, height = call.session.phone.size
+    return {"x": 0, "y": 0, "width": width, "height": height}
+
+
+async def get_orientation(call: Call) -> object:
+    return "LANDSCAPE" if call.session.phone.landscape else "PORTRAIT"
+
+
+async def set_orientation(call: Call) -> object:
+    wanted = call.text("orientation").upper()
+    if wanted not in ("LANDSCAPE", "PORTRAIT"):
+        raise InvalidArgument(f"Orientation must be either LANDSCAPE or PORTRAIT, not {wanted}")
+    call.session.phone.rotate(wanted == "LANDSCAPE", call.session.id)
+    return wanted
+
+
+async def get_rotation(call: Call) -> object:
+    return {"x": 0, "y": 0, "z": 90 if call.session.phone.landscape else 0}
+
+
+async def set_rotation(call: Call) -> object:
+    call.session.phone.rotate(call.need("z") in (90, 270), call.session.id)
+    return None
+
+
+async def actions(call: Call) -> object:
+    session = call.session
+    phone = session.phone
+    for gesture in read_actions(dict(call.body), phone.size, lambda element: session.view(element).rect.center):
+        match gesture:
+            case Typed(text=text):
+                phone.write(text, session.id)
+            case Touch() if gesture.moved:
+                phone.swipe(gesture.start, gesture.end, session.id)
+            case Touch() if gesture.long:
+                phone.long_press(gesture.start, session.id)
+            case Touch():
+                phone.tap(gesture.start, session.id)
+    return None
+
+
+async def nothing(call: Call) -> object:
+    return None
+
+
+async def back(call: Call) -> object:
+    call.session.phone.key(4, call.session.id)
+    return None
+
+
+async def contexts(call: Call) -> object:
+    return [NATIVE]
+
+
+async def get_context(call: Call) -> object:
+    return NATIVE
+
+
+async def set_context(call: Call) -> object:
+    if call.body.get("name") not in (NATIVE, None):
+        raise UnknownError("No such context found.")
+    return None
+
+
+async def get_settings(call: Call) -> object:
+    return call.session.settings
+
+
+async def update_settings(call: Call) -> object:
+    new = call.need("settings")
+    if not isinstance(new, dict):
+        raise InvalidArgument("Parameter 'settings' must be an object")
+    call.session.settings.update(cast("dict[str, object]", new))
+    return None
+
+
+async def get_timeouts(call: Call) -> object:
+    return {"command": round(call.session.timeout * 1000), "implicit": call.session.implicit_ms}
+
+
+async def set_timeouts(call: Call) -> object:
+    implicit = call.body.get("implicit")
+    if isinstance(implicit, int | float) and implicit >= 0:
+        call.session.implicit_ms = round(implicit)
+    elif implicit is not None:
+        raise InvalidArgument(f"The implicit timeout must be a number of ms from 0, not {implicit!r}")
+    return None
+
+
+async def capabilities(call: Call) -> object:
+    return call.session.capabilities
+
+
+def at(x: object, y: object) -> Point:
+    """A point from JSON; raises InvalidArgument."""
+    if isinstance(x, int | float) and isinstance(y, int | float):
+        return Point(round(x), round(y))
+    raise InvalidArgument(f"x and y must be numbers, not {x!r} and {y!r}")

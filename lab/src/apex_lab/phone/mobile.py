@@ -1,0 +1,184 @@
+"""The `mobile:` methods that come through execute_script: apps, keys, keyboard, gestures, device."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from typing import cast
+
+from apex_lab.phone.commands import Call, at
+from apex_lab.phone.errors import InvalidArgument, UnknownCommand
+from apex_lab.phone.geometry import Point, Rect
+from apex_lab.phone.views import View
+
+ACTING = frozenset(
+    {
+        "activateApp", "terminateApp", "launchApp", "pressKey", "pressButton", "hideKeyboard", "type", "clickGesture",
+        "tap", "longClickGesture", "touchAndHold", "doubleClickGesture", "swipeGesture", "scrollGesture",
+        "flingGesture", "dragGesture", "swipe", "scroll", "backgroundApp", "replaceElementValue",
+    }
+)  # fmt: skip
+"""The methods that are inputs."""
+
+
+def method_of(body: object) -> str:
+    """``mobile: activateApp`` → ``activateApp``; empty for any other script."""
+    script = cast("dict[str, object]", body).get("script") if isinstance(body, dict) else None
+    return script.removeprefix("mobile:").strip() if isinstance(script, str) and script.startswith("mobile:") else ""
+
+
+async def execute(call: Call) -> object:
+    """Runs one method; raises UnknownCommand for one that is not here."""
+    method = method_of(call.body)
+    if not method:
+        raise UnknownCommand("only 'mobile:' scripts run in the native context")
+    sent = call.body.get("args")
+    first = cast("list[object]", sent)[0] if isinstance(sent, list) and sent else None
+    args = cast("dict[str, object]", first) if isinstance(first, dict) else dict[str, object]()
+    return await _run(method, Call(session=call.session, path=call.path, body=args))
+
+
+async def _run(method: str, call: Call) -> object:
+    phone, session = call.session.phone, call.session.id
+    match method:
+        case "activateApp" | "launchApp":
+            phone.activate(_app(call), session)
+            return None
+        case "terminateApp":
+            return phone.terminate(_app(call), session)
+        case "queryAppState":
+            return phone.app_state(_app(call))
+        case "isAppInstalled":
+            return phone.app_state(_app(call)) > 0
+        case "backgroundApp":
+            return await _background(call)
+        case "getCurrentPackage":
+            return phone.package
+        case "getCurrentActivity":
+            return phone.activity
+        case "activeAppInfo":
+            return {"bundleId": phone.package, "name": "", "processArguments": {}, "pid": 1}
+        case "pressKey" | "pressButton":
+            phone.key(_keycode(call), session)
+            return None
+        case "hideKeyboard":
+            return phone.hide_keyboard(session)
+        case "isKeyboardShown":
+            return phone.keyboard_shown
+        case "type":
+            phone.write(call.text("text"), session)
+            return None
+        case "replaceElementValue":
+            phone.set_text(call.session.view(call.text("elementId")), call.text("text"), session, replace=True)
+            return None
+        case "clickGesture" | "tap":
+            phone.tap(_point(call), session)
+            return None
+        case "doubleClickGesture":
+            phone.tap(_point(call), session)
+            phone.tap(_point(call), session)
+            return None
+        case "longClickGesture" | "touchAndHold":
+            phone.long_press(_point(call), session)
+            return None
+        case "swipeGesture" | "swipe":
+            return _sweep(call, finger=True)
+        case "scrollGesture" | "flingGesture" | "scroll":
+            return _sweep(call, finger=False)
+        case "dragGesture":
+            start = _view(call).rect.center if _has_view(call) else at(call.need("startX"), call.need("startY"))
+            phone.swipe(start, at(call.need("endX"), call.need("endY")), session)
+            return None
+        case "getDeviceTime":
+            return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+        case "deviceInfo":
+            return phone.capabilities()
+        case "viewportRect":
+            width, height = phone.size
+            return {"left": 0, "top": 0, "width": width, "height": height}
+        case "viewportScreenshot":
+            return base64.b64encode(phone.picture()).decode()
+        case "getDisplayDensity":
+            return phone.capabilities().get("deviceScreenDensity", 160)
+        case "getSystemBars":
+            tall = phone.capabilities().get("statBarHeight", 0)
+            bar = {"visible": True, "x": 0, "y": 0, "width": phone.size[0], "height": tall}
+            return {"statusBar": bar, "navigationBar": {**bar, "visible": False, "y": phone.size[1], "height": 0}}
+        case "isLocked":
+            return False
+        case "lock" | "unlock":
+            return None
+        case _:
+            raise UnknownCommand(f"mobile: {method}")
+
+
+def _app(call: Call) -> str:
+    name = call.body.get("appId") or call.body.get("bundleId")
+    if not isinstance(name, str):
+        raise InvalidArgument("Parameter 'appId' is required: the app's package")
+    return name
+
+
+def _keycode(call: Call) -> int:
+    code = call.body.get("keycode")
+    if call.body.get("name") == "home":
+        return 3
+    if not isinstance(code, int):
+        raise InvalidArgument(f"Parameter 'keycode' must be a number, not {code!r}")
+    return code
+
+
+async def _background(call: Call) -> object:
+    phone, package = call.session.phone, call.session.phone.package
+    seconds = call.body.get("seconds", 0)
+    phone.key(3, call.session.id)
+    if isinstance(seconds, int | float) and seconds >= 0:
+        await asyncio.sleep(float(seconds))
+        phone.activate(package, call.session.id)
+    return True
+
+
+def _has_view(call: Call) -> bool:
+    return isinstance(call.body.get("elementId", call.body.get("element")), str)
+
+
+def _view(call: Call) -> View:
+    return call.session.view(str(call.body.get("elementId", call.body.get("element"))))
+
+
+def _point(call: Call) -> Point:
+    """The element's centre, or x and y; with both, x and y count from the element's upper left corner."""
+    if not _has_view(call):
+        return at(call.need("x"), call.need("y"))
+    rect = _view(call).rect
+    if call.body.get("x") is None:
+        return rect.center
+    offset = at(call.need("x"), call.need("y"))
+    return Point(rect.left + offset.x, rect.top + offset.y)
+
+
+def _sweep(call: Call, *, finger: bool) -> object:
+    """Swipes (`direction` is the finger's) or scrolls (`direction` is the view's; answers whether it moved)."""
+    width, height = call.session.phone.size
+    if _has_view(call):
+        area = _view(call).rect
+    elif call.body.get("left") is not None:
+        corner = at(call.need("left"), call.need("top"))
+        extent = at(call.need("width"), call.need("height"))
+        area = Rect(corner.x, corner.y, corner.x + extent.x, corner.y + extent.y)
+    else:
+        area = Rect(0, 0, width, height).inset(min(width, height) // 10)
+    percent = call.body.get("percent", 0.8)
+    part = float(percent) if isinstance(percent, int | float) else 0.8
+    direction = call.text("direction").lower()
+    ways = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+    if direction not in ways:
+        raise InvalidArgument(f"Parameter 'direction' must be up, down, left or right, not {direction}")
+    x, y = ways[direction] if finger else (-ways[direction][0], -ways[direction][1])
+    middle = area.center
+    half = Point(round(area.width * part / 2), round(area.height * part / 2))
+    start = Point(middle.x - x * half.x, middle.y - y * half.y)
+    end = Point(middle.x + x * half.x, middle.y + y * half.y)
+    moved = call.session.phone.swipe(start, end, call.session.id)
+    return None if finger else moved != 0

@@ -1,0 +1,471 @@
+"""The simulated Android phone: apps, windows, touch, keyboard, and the truth about all of them.
+
+Everything seen of it is made from one list of placed windows, rebuilt when something changed: page source, picture
+and hit test cannot disagree. As on Android the page source holds the active window alone; status bar and keyboard are
+on the picture and take touches, and join the page source only with the setting `enableMultiWindows`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import msgspec
+
+from apex_lab.phone.acts import ActKind, ActLog, Hit
+from apex_lab.phone.app import App, Page
+from apex_lab.phone.apps import APPS, LAUNCHER
+from apex_lab.phone.apps.system import System
+from apex_lab.phone.errors import InvalidArgument, InvalidElementState, UnknownError
+from apex_lab.phone.faults import Faults
+from apex_lab.phone.geometry import Point
+from apex_lab.phone.handset import Platform
+from apex_lab.phone.layout import Node
+from apex_lab.phone.picture import draw
+from apex_lab.phone.screen import Screen, arrange
+from apex_lab.phone.views import Placed, Snapshot, View, android, resource_id, shown_text
+from apex_lab.phone.widgets import Widget, page, space, text
+from apex_lab.phone.xmltree import write as write_xml
+
+BACK, HOME, ENTER, DELETE, SPACE = 4, 3, 66, 67, 62
+
+
+class Phone:
+    """A Handset with apps. `width` and `height` are pixels in portrait; 360 dp are the width."""
+
+    def __init__(
+        self,
+        udid: str,
+        *,
+        width: int = 540,
+        height: int = 1200,
+        permission_popup: bool = True,
+        apps: Sequence[type[App[Any]]] = APPS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.udid = udid
+        self.permission_popup = permission_popup
+        self._portrait = (width, height)
+        self._kinds = tuple(apps)
+        self._clock = clock
+        self.acts = ActLog()
+        self.faults = Faults()
+        self.reset()
+
+    # -- what the server reads
+
+    @property
+    def platform(self) -> Platform:
+        return "Android"
+
+    @property
+    def size(self) -> tuple[int, int]:
+        short, long = self._portrait
+        return (long, short) if self.landscape else (short, long)
+
+    @property
+    def scale(self) -> float:
+        return self._portrait[0] / 360
+
+    @property
+    def package(self) -> str:
+        return self._screen().active.package
+
+    @property
+    def activity(self) -> str:
+        return self._screen().active.activity
+
+    @property
+    def keyboard_shown(self) -> bool:
+        return self._focus[1] != "" and self._keyboard and self._focus[0] == self._top().serial
+
+    def capabilities(self) -> dict[str, object]:
+        width, height = self.size
+        return {
+            "platformName": "Android",
+            "automationName": "UiAutomator2",
+            "platformVersion": "14",
+            "deviceName": self.udid,
+            "deviceUDID": self.udid,
+            "deviceModel": "Simulated phone",
+            "deviceManufacturer": "apex-lab (simulated)",
+            "deviceApiLevel": 34,
+            "deviceScreenSize": f"{width}x{height}",
+            "deviceScreenDensity": round(160 * self.scale),
+            "pixelRatio": self.scale,
+            "statBarHeight": round(24 * self.scale),
+            "viewportRect": {"left": 0, "top": 0, "width": width, "height": height},
+        }
+
+    def source(self, *, all_windows: bool = False) -> str:
+        found = write_xml(self.snapshot(all_windows=all_windows).root)
+        self._tick += 1
+        self._front().read()
+        if self.faults.moving or self.faults.connect_reads:
+            self.changed()
+        return found
+
+    def snapshot(self, *, all_windows: bool = False) -> Snapshot:
+        screen = self._screen()
+        if all_windows or self._snapshot is None:
+            windows = screen.windows if all_windows else (screen.active,)
+            found = android(windows, self._toast, int(self.landscape), self.size)
+            if all_windows:
+                return found
+            self._snapshot = found
+        return self._snapshot
+
+    def picture(self) -> bytes:
+        screen = self._screen()
+        if self._picture is None:
+            self._picture = draw(screen.windows, self._toast, self.size, self.scale)
+        return self._picture
+
+    # -- inputs
+
+    def tap(self, point: Point, session: str) -> None:
+        hit, press = self._aim(point, lambda node: node.widget.clickable)
+        self._log("tap", session, at=point, hit=hit)
+        self._toast = ""
+        press()
+        self.changed()
+
+    def long_press(self, point: Point, session: str) -> None:
+        hit, press = self._aim(point, lambda node: node.widget.on_long is not None or node.widget.clickable, held=True)
+        self._log("long_press", session, at=point, hit=hit)
+        self._toast = ""
+        press()
+        self.changed()
+
+    def swipe(self, start: Point, end: Point, session: str) -> int:
+        window, trail = self._under(start)
+        moved = 0
+        scroller = next((node for node in reversed(trail) if node.reach > 0), None)
+        if scroller is not None and window is not None and not window.modal:
+            offsets = self._top().offsets
+            before = min(offsets.get(scroller.widget.rid, 0), scroller.reach)
+            offsets[scroller.widget.rid] = min(scroller.reach, max(0, before + start.y - end.y))
+            moved = offsets[scroller.widget.rid] - before
+        aimed = scroller or (trail[-1] if trail else None)
+        hit = _hit(aimed, window, moved != 0) if aimed and window else None
+        self._log("swipe", session, at=start, to=end, scrolled=moved, hit=hit)
+        self._toast = ""
+        self.changed()
+        return moved
+
+    def set_text(self, view: View, text: str, session: str, *, replace: bool) -> None:
+        node = view.node
+        if node is None or node.widget.on_text is None or not node.widget.enabled:
+            raise InvalidElementState(f"Cannot set the element to '{text}'. Did you interact with the correct element?")
+        widget = node.widget
+        shown = "•" * len(text) if widget.password else text
+        window = self._screen().active
+        self._log("text" if text else "clear", session, value=shown, hit=_hit(node, window, True))
+        self._toast = ""
+        pressed_enter = text.endswith("\\n")
+        value = text.replace("\\n", "") if pressed_enter else text
+        self._put(widget, value if replace else widget.text + value)
+        if pressed_enter:
+            self._enter()
+
+    def key(self, code: int, session: str) -> None:
+        self._log("key", session, value=str(code))
+        self._toast = ""
+        if code == BACK:
+            self._back()
+        elif code == HOME:
+            self._home()
+        elif code == ENTER:
+            self._enter()
+        elif code == DELETE:
+            self._erase()
+        elif 7 <= code <= 16:
+            self._type(str(code - 7))
+        elif 29 <= code <= 54:
+            self._type(chr(ord("a") + code - 29))
+        elif code == SPACE:
+            self._type(" ")
+        self.changed()
+
+    def write(self, text: str, session: str) -> None:
+        widget = self._focused()
+        secret = widget is not None and widget.password
+        self._log("text", session, value="•" * len(text) if secret else text)
+        self._type(text)
+        self.changed()
+
+    def hide_keyboard(self, session: str) -> bool:
+        shown = self.keyboard_shown
+        if shown:
+            self._log("hide_keyboard", session)
+            self._hide()
+        return shown
+
+    def rotate(self, landscape: bool, session: str) -> None:
+        self._log("rotate", session, value="LANDSCAPE" if landscape else "PORTRAIT")
+        self.landscape = landscape
+        self.changed()
+
+    def activate(self, package: str, session: str) -> None:
+        if package not in self._apps or package == System.package:
+            raise UnknownError(
+                f"Unable to resolve the launchable activity of '{package}'. Original error: No activity found"
+            )
+        self._log("launch", session, value=package)
+        self._toast = ""
+        self.launch(package)
+
+    def terminate(self, package: str, session: str) -> bool:
+        self._log("terminate", session, value=package)
+        app = self._apps.get(package)
+        running = app is not None and app.stop()
+        if self._front_package == package:
+            self._home()
+        self.changed()
+        return running
+
+    def app_state(self, package: str) -> int:
+        app = self._apps.get(package)
+        if app is None:
+            return 0
+        if not app.pages:
+            return 1
+        return 4 if package == self._front_package else 3
+
+    def popup(self) -> None:
+        self._system.show_popup()
+        self.changed()
+
+    # -- the truth
+
+    def state(self) -> dict[str, object]:
+        """Apps' states by package, what is in front, what is on the screen besides."""
+        return {
+            "udid": self.udid,
+            "platform": self.platform,
+            "simulated": True,
+            "foreground": self._front_package,
+            "page": self._top().name,
+            "keyboard_shown": self.keyboard_shown,
+            "focus": self._focus[1] if self.keyboard_shown else "",
+            "toast": self._toast,
+            "landscape": self.landscape,
+            "permission_popup": self.permission_popup,
+            "acts": len(self.acts.since()),
+            "apps": {
+                package: {"running": bool(app.pages), "pages": [p.name for p in app.pages], **asdict(app.state)}
+                for package, app in self._apps.items()
+            },
+        }
+
+    def patch(self, changes: object) -> None:
+        """``{"permission_popup": false, "com.android.settings": {"wifi": true}}``"""
+        if not isinstance(changes, dict):
+            raise InvalidArgument("a change of state is a JSON object: package → fields")
+        for name, value in changes.items():  # pyright: ignore[reportUnknownVariableType]
+            if name == "permission_popup":
+                self.permission_popup = bool(value)  # pyright: ignore[reportUnknownArgumentType]
+                continue
+            app = self._apps.get(str(name))  # pyright: ignore[reportUnknownArgumentType]
+            if app is None or not isinstance(value, dict):
+                raise InvalidArgument(f"no app {name!r} here; the apps are {', '.join(self._apps)}")
+            known = {each.name: getattr(app.state, each.name) for each in fields(app.state)}
+            try:
+                app.state = msgspec.convert({**asdict(app.state), **value}, type(app.state), strict=True)  # pyright: ignore[reportUnknownArgumentType]
+            except msgspec.ValidationError as error:
+                raise InvalidArgument(f"{name}: {error}; its fields are {', '.join(known)}") from error
+        self.changed()
+
+    def reset(self) -> None:
+        self.faults = Faults()
+        self.acts.clear()
+        self.landscape = False
+        self._apps: dict[str, App[Any]] = {kind.package: kind(self) for kind in self._kinds}
+        system = self._apps[System.package]
+        if not isinstance(system, System):
+            raise TypeError(f"the app {System.package} of a phone is System, not {type(system).__name__}")
+        self._system = system
+        self._front_package = LAUNCHER
+        self._focus = (0, "")
+        self._keyboard = False
+        self._toast = ""
+        self._tick = 0
+        self._ready_at = 0.0
+        self._apps[LAUNCHER].start()
+        self.changed()
+
+    # -- what apps ask for (Shell)
+
+    def toast(self, text: str) -> None:
+        self._toast = text
+
+    def launch(self, package: str) -> None:
+        app = self._apps[package]
+        if not app.pages and self.faults.slow_start_ms:
+            self._ready_at = self._clock() + self.faults.slow_start_ms / 1000
+        self._front_package = package
+        app.start()
+        self.changed()
+
+    def focus(self, rid: str) -> None:
+        self._focus, self._keyboard = (self._top().serial, rid), True
+
+    def installed(self) -> list[tuple[str, str]]:
+        return [(package, app.label) for package, app in self._apps.items() if app.icon]
+
+    def connect_reads(self) -> int:
+        return self.faults.connect_reads
+
+    def changed(self) -> None:
+        """Forgets what was made of the last screen."""
+        self._made: Screen | None = None
+        self._snapshot: Snapshot | None = None
+        self._picture: bytes | None = None
+
+    # -- the screen
+
+    def _front(self) -> App[Any]:
+        return self._system if self._system.pages else self._apps[self._front_package]
+
+    def _top(self) -> Page:
+        return self._front().pages[-1]
+
+    def _stack(self) -> list[tuple[App[Any], Page]]:
+        """The pages on the screen, lowest first: from the last full page up."""
+        app = self._apps[self._front_package]
+        if self._ready_at:
+            splash = Page(build=lambda: page(space(200), text(app.label, rid="splash")), name="splash", serial=0)
+            return [(app, splash)]
+        return [(each, one) for each in (app, self._system) for one in each.pages]
+
+    def _screen(self) -> Screen:
+        if self._ready_at and self._clock() >= self._ready_at:
+            self._ready_at = 0.0
+            self.changed()
+        if self._made is None:
+            self._made = arrange(
+                [(app.package, one, one.build()) for app, one in self._stack()],
+                udid=self.udid,
+                size=self.size,
+                scale=self.scale,
+                faults=self.faults,
+                tick=self._tick,
+                focus=self._focus if self.keyboard_shown else (0, ""),
+                keys=(self._type, self._erase, self._enter, self._hide),
+            )
+        return self._made
+
+    def _under(self, point: Point) -> tuple[Placed | None, list[Node]]:
+        """The window under a point and its nodes there; a modal window swallows what is beside it."""
+        for window in reversed(self._screen().windows):
+            if window.root.rect.holds(point):
+                return window, window.root.trail(point)
+            if window.modal:
+                return window, []
+        return None, []
+
+    def _aim(
+        self, point: Point, wanted: Callable[[Node], bool], *, held: bool = False
+    ) -> tuple[Hit | None, Callable[[], None]]:
+        """What an input at a point lands on, and what it does."""
+        window, trail = self._under(point)
+        if window is None:
+            return None, _nothing
+        if not trail:
+            cancel = self._screen().cancel
+            return None, cancel or _nothing
+        node = next((node for node in reversed(trail) if wanted(node)), None)
+        if node is None or not node.widget.enabled:
+            return _hit(node or trail[-1], window, False), _nothing
+        widget = node.widget
+        if widget.editable:
+            return _hit(node, window, True), lambda: self.focus(widget.rid)
+        press = widget.on_long if held and widget.on_long else widget.on_tap
+        return _hit(node, window, press is not None), press or _nothing
+
+    # -- typing
+
+    def _focused(self) -> Widget | None:
+        serial, rid = self._focus
+        if not rid or serial != self._top().serial:
+            return None
+        nodes = self._screen().active.root.walk()
+        return next((node.widget for node in nodes if node.widget.rid == rid and node.widget.editable), None)
+
+    def _put(self, widget: Widget, value: str) -> None:
+        limit = widget.max_length
+        if widget.on_text is not None:
+            widget.on_text(value[:limit] if limit > 0 else value)
+        self.changed()
+
+    def _type(self, text: str) -> None:
+        widget = self._focused()
+        if widget is not None:
+            self._put(widget, widget.text + text)
+
+    def _erase(self) -> None:
+        widget = self._focused()
+        if widget is not None:
+            self._put(widget, widget.text[:-1])
+
+    def _enter(self) -> None:
+        widget = self._focused()
+        if widget is not None and widget.on_enter is not None:
+            widget.on_enter()
+        else:
+            self._hide()
+        self.changed()
+
+    def _hide(self) -> None:
+        self._keyboard = False
+        self.changed()
+
+    def _back(self) -> None:
+        if self.keyboard_shown:
+            self._hide()
+            return
+        screen, app = self._screen(), self._front()
+        if screen.cancel is not None:
+            screen.cancel()
+        elif len(app.pages) > 1:
+            if not screen.active.modal:
+                app.close()
+        elif app is not self._system:
+            self._home()
+
+    def _home(self) -> None:
+        self._system.pages.clear()
+        self._ready_at = 0.0
+        self.launch(LAUNCHER)
+
+    def _log(
+        self,
+        kind: ActKind,
+        session: str,
+        *,
+        at: Point | None = None,
+        to: Point | None = None,
+        scrolled: int | None = None,
+        value: str | None = None,
+        hit: Hit | None = None,
+    ) -> None:
+        where = f"{self.package}:{self._top().name}"
+        self.acts.add(kind, session, where, at=at, to=to, scrolled=scrolled, value=value, hit=hit)
+
+
+def _nothing() -> None:
+    """An input that lands on nothing."""
+
+
+def _hit(node: Node, window: Placed, acted: bool) -> Hit:
+    return Hit(
+        id=resource_id(node.widget.rid, window.package),
+        cls=node.widget.cls,
+        text=" ".join(filter(None, (shown_text(each)[0] for each in node.walk()))),
+        desc=node.widget.desc,
+        bounds=node.rect.bounds(),
+        package=window.package,
+        acted=acted,
+    )
