@@ -8,6 +8,7 @@ import re
 import secrets
 import socket
 import ssl
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -88,6 +89,18 @@ class Bus:
         self.worker = f"{identity}-{socket.gethostname()[:24]}-{secrets.token_hex(4)}"
         self.clock = ServerClock()
         self.fatal = fatal
+        self._woken: list[Callable[[], None]] = []
+
+    def on_reconnect(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever the connection is there again: requests made before are lost."""
+        self._woken.append(wake)
+
+    def off_reconnect(self, wake: Callable[[], None]) -> None:
+        self._woken.remove(wake)
+
+    def reconnected(self) -> None:
+        for wake in self._woken:
+            wake()
 
     @property
     def connected(self) -> bool:
@@ -192,6 +205,12 @@ class _Watch:
         self.fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.up = False
         self.reason = "no answer"
+        self.bus: Bus | None = None
+
+    async def on_reconnected(self) -> None:
+        if self.bus is not None:
+            log.info("connected to NATS again")
+            self.bus.reconnected()
 
     async def on_error(self, error: Exception) -> None:
         self.reason = str(error) or _name(error)
@@ -232,7 +251,8 @@ async def connect(identity: Identity, settings: BusSettings, *, timeout_s: float
             await asyncio.sleep(0.2)
         else:
             watch.up = True
-            return Bus(client, identity, watch.fatal)
+            watch.bus = Bus(client, identity, watch.fatal)
+            return watch.bus
 
 
 def _options(identity: Identity, settings: BusSettings, watch: _Watch) -> dict[str, Any]:
@@ -247,6 +267,7 @@ def _options(identity: Identity, settings: BusSettings, watch: _Watch) -> dict[s
         "drain_timeout": 5,
         "error_cb": watch.on_error,
         "closed_cb": watch.on_closed,
+        "reconnected_cb": watch.on_reconnected,
         "tls": _tls(settings),
     }
     if settings.seed_file:

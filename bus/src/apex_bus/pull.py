@@ -5,21 +5,26 @@ made again on a new inbox, so that nothing of the old one can come later.
 """
 
 import asyncio
+import logging
 import time
 from types import TracebackType
 from typing import Final, Self
 
 import msgspec
+import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from apex_bus.connection import Bus, parse_timestamp_ns
-from apex_bus.errors import Drift
+from apex_bus.errors import Drift, Transient
 from apex_schemas.subjects import Consumer
+
+log = logging.getLogger(__name__)
 
 EXPIRES_S: Final = 5.0
 HEARTBEAT_S: Final = 1.0
 _SILENCE_S: Final = 3.0
+_PAUSE_S: Final = 0.2
 _CHECK_EVERY_S: Final = 60.0
 
 
@@ -29,11 +34,13 @@ class Pull:
     def __init__(self, bus: Bus, consumer: Consumer) -> None:
         self._bus, self._consumer = bus, consumer
         self._inbox: Subscription | None = None
+        self._arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
         self._open = 0
-        self._asked_at = 0.0
+        self._heard_at = 0.0
         self._checked_at = 0.0
 
     async def __aenter__(self) -> Self:
+        self._bus.on_reconnect(self._wake)
         await self._rebind()
         await self._check()
         return self
@@ -41,38 +48,42 @@ class Pull:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
+        self._bus.off_reconnect(self._wake)
         await self._drop()
 
     async def next(self, wanted: int, *, wait_s: float = EXPIRES_S) -> Msg | None:
         """The next message, or None after `wait_s` without one. At most `wanted` messages are asked for at a time."""
-        assert self._inbox is not None
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         while (left := deadline - loop.time()) > 0:
-            if self._open <= 0:
+            if self._open <= 0 and self._arrived.empty():
                 await self._ask(wanted)
             try:
-                msg = await self._inbox.next_msg(timeout=min(left, _SILENCE_S))
+                msg = await asyncio.wait_for(self._arrived.get(), min(left, _SILENCE_S))
             except TimeoutError:
-                if loop.time() - self._asked_at >= _SILENCE_S and left > _SILENCE_S / 2:
+                if loop.time() - self._heard_at >= _SILENCE_S:
                     await self._rebind()
                 continue
-            status = (msg.headers or {}).get("Status") if not msg.data else None
-            if status is None:
+            self._heard_at = loop.time()
+            if msg is None:  # reconnected: what was asked for is forgotten
+                await self._rebind()
+            elif (status := _status(msg)) is None:
                 self._open -= 1
                 return msg
-            self._note(status, msg)
+            else:
+                await self._note(status, msg)
         if loop.time() - self._checked_at > _CHECK_EVERY_S:
             await self._check()
         return None
 
-    def _note(self, status: str, msg: Msg) -> None:
+    async def _note(self, status: str, msg: Msg) -> None:
         if status == "100":
             return
         self._open = 0
-        description = (msg.headers or {}).get("Description", "")
-        if status == "409" and "Consumer Deleted" in description:
+        if "Consumer Deleted" in (msg.headers or {}).get("Description", ""):
             raise Drift(f"consumer {self._consumer.name}", {"existence": (False, True)})
+        if status != "408":  # 408 is a request that expired; anything else would come again at once
+            await asyncio.sleep(_PAUSE_S)
 
     async def _ask(self, batch: int) -> None:
         assert self._inbox is not None
@@ -82,32 +93,49 @@ class Pull:
             "idle_heartbeat": int(HEARTBEAT_S * 1e9),
         }
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
-        await self._bus.client.publish(subject, msgspec.json.encode(body), reply=self._inbox.subject)
         self._open = batch
-        self._asked_at = asyncio.get_running_loop().time()
+        try:
+            await self._bus.client.publish(subject, msgspec.json.encode(body), reply=self._inbox.subject)
+        except nats.errors.Error as error:
+            log.warning("%s cannot be pulled from: %s", self._consumer.name, type(error).__name__)
+            self._open = 0
+            await asyncio.sleep(_PAUSE_S)
+
+    def _wake(self) -> None:
+        self._arrived.put_nowait(None)
 
     async def _rebind(self) -> None:
         await self._drop()
-        self._inbox = await self._bus.client.subscribe(self._bus.client.new_inbox())  # pyright: ignore[reportUnknownMemberType]
+        self._inbox = await self._bus.client.subscribe(  # pyright: ignore[reportUnknownMemberType]
+            self._bus.client.new_inbox(), cb=self._arrived.put
+        )
         self._open = 0
-        self._asked_at = asyncio.get_running_loop().time()
+        self._heard_at = asyncio.get_running_loop().time()
 
     async def _drop(self) -> None:
         """Give back what was delivered and not looked at."""
-        if self._inbox is None or self._bus.client.is_closed:
-            return
         inbox, self._inbox = self._inbox, None
+        if inbox is None or self._bus.client.is_closed:
+            return
         await inbox.unsubscribe()
-        while inbox.pending_msgs:
-            msg = await inbox.next_msg(timeout=0.1)
-            if msg.reply:
+        while not self._arrived.empty():
+            msg = self._arrived.get_nowait()
+            if msg is not None and _status(msg) is None:
                 await msg.nak(delay=0.05)
 
     async def _check(self) -> None:
         """A consumer that is gone looks like silence: ask for it. Its answer also tells the server's time."""
         self._checked_at = asyncio.get_running_loop().time()
-        info = await self._bus.api(f"CONSUMER.INFO.{self._consumer.stream}.{self._consumer.name}")
+        try:
+            info = await self._bus.api(f"CONSUMER.INFO.{self._consumer.stream}.{self._consumer.name}")
+        except Transient:
+            return  # no answer proves nothing; asked again in a minute
         if "error" in info:
             raise Drift(f"consumer {self._consumer.name}", {"existence": (False, True)})
         if ts := info.get("ts"):
             self._bus.clock.observe(parse_timestamp_ns(str(ts)), time.time_ns())
+
+
+def _status(msg: Msg) -> str | None:
+    """The status of a message that the server sends about a pull request; None for a stored message."""
+    return (msg.headers or {}).get("Status") if not msg.data else None

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 _READS_IN_FLIGHT: Final = 50
 _TASKS_CACHED: Final = 256
 _REFUSED_READS: Final = 12
+_REFUSED_READS_IF_COMMITTED: Final = 3
+_COMMITTED: Final = 10071
 _FILL_SECONDS: Final = 60.0
 
 
@@ -90,19 +92,20 @@ class TaskLog:
                 if refused.code not in FENCE_REFUSALS:
                     raise
                 refusals += 1
-                if (settled := await self._settle(slot, attempt, after, refusals)) is not None:
+                if (settled := await self._settle(slot, attempt, refused.code, refusals)) is not None:
                     return settled
             except LogUnavailable:
                 if asyncio.get_running_loop().time() > deadline:
                     raise
             await asyncio.sleep(min(0.01 * 2**refusals, 0.25))
 
-    async def _settle(self, slot: Slot, attempt: str, after: int, refusals: int) -> Filled | Taken | None:
+    async def _settle(self, slot: Slot, attempt: str, code: int, refusals: int) -> Filled | Taken | None:
         """What a refusal means; None when that cannot be known yet, and the same write has to be tried again."""
         entry = await self.read(slot)
         if entry is not None:
             return Filled(entry.sequence) if entry.attempt == attempt else Taken(entry)
-        if refusals < _REFUSED_READS:
+        # 10071 speaks of what is committed; the other codes may mean a write in flight that never arrives.
+        if refusals < (_REFUSED_READS_IF_COMMITTED if code == _COMMITTED else _REFUSED_READS):
             return None
         if slot.fence() != slot.subject:
             return Taken(None)

@@ -1,0 +1,205 @@
+"""Who may connect: an nkey for each identity and the configuration of the NATS server that knows them.
+
+`python -m apex_bus.credentials --out DIR` makes what is missing and keeps what is there, so that it can run before
+every start. Seeds are owner-only files; the server's configuration holds public keys alone. Two layouts:
+
+    flat      DIR/<identity>.nk, DIR/nats-server.conf
+    volumes   DIR/<identity>/seed, DIR/nats/nats-server.conf, DIR/database/{password,pgpass}: a folder for each
+              volume of the compose file, so that a container is handed its own identity and no other
+
+Consumes the subjects table by way of `apex_bus.permissions`, and APEX_DEVICES when `--devices` is not given.
+"""
+
+import argparse
+import json
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+import nkeys  # pyright: ignore[reportMissingTypeStubs]
+
+from apex_bus.errors import BusError
+from apex_bus.permissions import Permissions, permissions
+from apex_bus.provision import device_aliases
+from apex_schemas.subjects import STREAMS, Identity
+
+Layout = Literal["flat", "volumes"]
+
+MAX_PAYLOAD: Final = 8 * 2**20
+_STORE_HEADROOM: Final = 2**30
+_HEADER: Final = "# Written by apex_bus.credentials from the subjects table, anew at every start: do not edit.\n"
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the files are. `authorization` is the part of the configuration that says who may do what."""
+
+    config_path: Path
+    seeds: dict[Identity, Path]
+    authorization: str
+
+
+class Server(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server listens and where it stores. `monitor` is the address of its health page, None for none.
+
+    `guest` lets whoever shows no credentials do what a client may: for a server that only this host can reach.
+    """
+
+    listen: str = "127.0.0.1:4222"
+    monitor: str | None = None
+    store: Path | None = None
+    guest: bool = True
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_ca: Path | None = None
+
+
+def write_credentials(
+    directory: Path, devices: tuple[str, ...], server: Server | None = None, *, layout: Layout = "flat"
+) -> Credentials:
+    """Make the seeds that are missing and write the configuration. Raises OSError where it may not write."""
+    server = server or Server()
+    _folder(directory)
+    seeds = {each: _seed_path(directory, each, layout) for each in Identity if each is not Identity.GUEST}
+    keys = {identity: _public_key(path) for identity, path in seeds.items()}
+    if server.guest:
+        keys[Identity.GUEST] = _public(_new_seed())  # the seed is thrown away: the guest is let in for having none
+    users = authorization(keys, devices)
+    config_path = directory / ("nats-server.conf" if layout == "flat" else "nats/nats-server.conf")
+    store = server.store or directory / "jetstream"
+    _write(config_path, _HEADER + _entries({**_server_config(server, store), **users}))
+    if layout == "volumes":
+        _database_password(directory / "database")
+    return Credentials(config_path=config_path, seeds=seeds, authorization=_entries(users))
+
+
+def authorization(keys: Mapping[Identity, str], devices: tuple[str, ...]) -> dict[str, Any]:
+    """The users of the server with their allow lists. `keys` are public; without the guest's all have to show one."""
+    users = [{"nkey": key, "permissions": _allow(permissions(identity, devices))} for identity, key in keys.items()]
+    config: dict[str, Any] = {"authorization": {"users": users}}
+    if Identity.GUEST in keys:
+        config["no_auth_user"] = keys[Identity.GUEST]
+    return config
+
+
+def _allow(granted: Permissions) -> dict[str, Any]:
+    allowed: dict[str, Any] = {
+        "publish": {"allow": list(granted.publish)},
+        "subscribe": {"allow": list(granted.subscribe)},
+    }
+    if granted.responses is not None:
+        allowed["allow_responses"] = {"max": granted.responses.most, "expires": f"{granted.responses.within_s}s"}
+    return allowed
+
+
+def _server_config(server: Server, store: Path) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "listen": server.listen,
+        "max_payload": MAX_PAYLOAD,
+        "feature_flags": {"js_ack_fc_v2": False},
+        "jetstream": {
+            "store_dir": str(store),
+            "max_file": sum(stream.max_bytes for stream in STREAMS) + _STORE_HEADROOM,
+            "sync_interval": "always",
+        },
+    }
+    if server.monitor is not None:
+        config["http"] = server.monitor
+    if server.tls_cert is not None and server.tls_key is not None:
+        config["tls"] = {"cert_file": str(server.tls_cert), "key_file": str(server.tls_key)}
+        if server.tls_ca is not None:
+            config["tls"] |= {"ca_file": str(server.tls_ca), "verify": True}
+    return config
+
+
+def _entries(config: Mapping[str, Any]) -> str:
+    """As the server reads it: JSON, without the braces around the whole, so that parts can be joined."""
+    return "".join(f"{name}: {json.dumps(value, indent=2, ensure_ascii=False)}\n" for name, value in config.items())
+
+
+def _seed_path(directory: Path, identity: Identity, layout: Layout) -> Path:
+    return directory / f"{identity}.nk" if layout == "flat" else directory / identity / "seed"
+
+
+def _public_key(path: Path) -> str:
+    """The public key of a seed, which is made when there is none."""
+    if not path.exists():
+        _write(path, _new_seed() + "\n")
+    return _public(path.read_text(encoding="ascii").strip())
+
+
+def _new_seed() -> str:
+    seed: bytes = nkeys.encode_seed(secrets.token_bytes(32), nkeys.PREFIX_BYTE_USER)  # pyright: ignore[reportUnknownMemberType]
+    return seed.decode("ascii")
+
+
+def _public(seed: str) -> str:
+    pair: Any = nkeys.from_seed(seed.encode("ascii"))  # pyright: ignore[reportUnknownMemberType]
+    return str(pair.public_key, "ascii")
+
+
+def _database_password(directory: Path) -> None:
+    """For Postgres, which reads `password`, and for its clients, whose library reads `pgpass`."""
+    password = directory / "password"
+    if not password.exists():
+        _write(password, secrets.token_urlsafe(32))
+    _write(directory / "pgpass", f"*:*:*:*:{password.read_text(encoding='ascii')}\n")
+
+
+def _folder(path: Path) -> None:
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Owner-only from its first byte on, and whole or not at all: a crash in between leaves no half seed."""
+    _folder(path.parent)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def _arguments(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="apex_bus.credentials", description="Make identities and server configuration"
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--devices", default=environ.get("APEX_DEVICES", ""), help="aliases, separated by commas")
+    parser.add_argument("--layout", choices=("flat", "volumes"), default="flat")
+    parser.add_argument("--listen", default="127.0.0.1:4222", metavar="HOST:PORT")
+    parser.add_argument("--monitor", metavar="HOST:PORT", help="where the server answers /healthz")
+    parser.add_argument("--store", type=Path, metavar="DIR", help="where the server keeps its streams")
+    parser.add_argument("--no-guest", action="store_true", help="refuse whoever shows no credentials")
+    for name in ("cert", "key", "ca"):
+        parser.add_argument(f"--tls-{name}", type=Path, metavar="FILE")
+    return parser
+
+
+def main() -> int:
+    arguments = _arguments(os.environ).parse_args()
+    server = Server(
+        listen=arguments.listen,
+        monitor=arguments.monitor,
+        store=arguments.store,
+        guest=not arguments.no_guest,
+        tls_cert=arguments.tls_cert,
+        tls_key=arguments.tls_key,
+        tls_ca=arguments.tls_ca,
+    )
+    try:
+        devices = device_aliases(arguments.devices)
+        made = write_credentials(arguments.out, devices, server, layout=arguments.layout)
+    except (BusError, OSError) as error:
+        sys.stderr.write(f"credentials: {error}\n")
+        return 2
+    sys.stderr.write(f"credentials: {len(made.seeds)} identities, {len(devices)} devices, {made.config_path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

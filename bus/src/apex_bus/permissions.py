@@ -1,0 +1,131 @@
+"""What each identity may publish and subscribe to on the NATS server, made from the subjects table.
+
+Consumes `apex_schemas.subjects`; owns the rules that turn a row into subjects of the server. Allow lists only: what is
+not listed is refused. A row's writers may publish its pattern. Its triggers may pull from their consumers, by exact
+name, and acknowledge; or, where the row has no stream, subscribe to it and answer. Its readers may ask for single
+messages of its pattern (DIRECT.GET), never for the stream (the batched form), and nobody but the provisioner makes a
+consumer: whoever makes one picks where its messages are delivered.
+
+Consumer names of devices are listed one by one, as a wildcard of NATS is a whole token and `*` on TASKS would let an
+executor pull from PERCEPTION: a new device needs new credentials (`apex_bus.credentials`) and a reload of the server.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from apex_schemas.subjects import STREAMS, TABLE, Identity, consumers
+
+SERVICES: Final = (
+    Identity.PERCEPTION,
+    Identity.PLANNER,
+    Identity.ENDPOINT,
+    Identity.EXECUTOR,
+    Identity.DECISION_LOG,
+)
+CLIENTS: Final = (Identity.CLIENT, Identity.OPERATOR, Identity.GUEST)
+
+_PINGS: Final = {Identity.EXECUTOR: (Identity.PERCEPTION, Identity.PLANNER)}
+"""Whose life a service asks after: a device is ready when perception and planner answer."""
+
+_VERBS: Final = ("PING", "INFO", "STATS")
+_TASK_ROWS: Final = tuple(row for row in TABLE if row.stream == "TASKS")
+
+
+class Responses(msgspec.Struct, frozen=True, kw_only=True):
+    """A service may answer the reply subject of a request that it was given: `most` messages within `within_s`."""
+
+    most: int
+    within_s: int
+
+
+class Permissions(msgspec.Struct, frozen=True, kw_only=True):
+    """Allow lists, sorted. `responses` is None for whoever serves nothing."""
+
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+    responses: Responses | None = None
+
+
+_ONE_ANSWER: Final = Responses(most=1, within_s=300)
+_PROGRESS_AND_ANSWER: Final = Responses(most=10_000, within_s=1_800)
+"""A decision reports progress while the provider thinks, for as long as its time-out may be set."""
+
+
+def permissions(identity: Identity, devices: tuple[str, ...]) -> Permissions:
+    """The allow lists of one identity in an installation with these device aliases."""
+    if identity is Identity.PROVISIONER:
+        return Permissions(publish=tuple(sorted(_provisioning())), subscribe=(f"_INBOX_{identity}.>",))
+    responses = None
+    if identity in SERVICES:
+        responses = _PROGRESS_AND_ANSWER if identity is Identity.ENDPOINT else _ONE_ANSWER
+    return Permissions(
+        publish=tuple(sorted({*_writes(identity), *_pulls(identity, devices), *_reads(identity), *_asks(identity)})),
+        subscribe=tuple(sorted({*_inboxes(identity), *_follows(identity), *_serves(identity)})),
+        responses=responses,
+    )
+
+
+def _writes(identity: Identity) -> Iterator[str]:
+    for row in TABLE:
+        if identity in row.writers:
+            yield f"dead.{identity}" if row.stream == "DEAD" else row.pattern
+
+
+def _pulls(identity: Identity, devices: tuple[str, ...]) -> Iterator[str]:
+    """Next message, state, and both forms of the acknowledgement (the longer one has domain and account hash)."""
+    for consumer in consumers(devices):
+        if consumer.identity is identity:
+            place = f"{consumer.stream}.{consumer.name}"
+            yield f"$JS.API.CONSUMER.MSG.NEXT.{place}"
+            yield f"$JS.API.CONSUMER.INFO.{place}"
+            yield f"$JS.ACK.{place}.>"
+            yield f"$JS.ACK.*.*.{place}.>"
+
+
+def _reads(identity: Identity) -> Iterator[str]:
+    rows = [row for row in TABLE if identity in row.reads]
+    for row in rows:
+        yield f"$JS.API.DIRECT.GET.{row.stream}.{row.pattern}"
+    if all(row in rows for row in _TASK_ROWS):
+        # Whoever may read every slot may ask for the newest slot of a task: a request for `task.<device>.<task>.>`,
+        # whose last token is to the server a token like any other. One for `task.>` is too short to match.
+        yield "$JS.API.DIRECT.GET.TASKS.task.*.*.>"
+    if identity is Identity.OPERATOR:
+        yield "$JS.API.DIRECT.GET.DEAD"  # by sequence: older dead letters of a service than its last
+
+
+def _asks(identity: Identity) -> Iterator[str]:
+    """Life signs. What a service asks of another is among its rows."""
+    yield from (f"$SRV.PING.{service}" for service in _PINGS.get(identity, ()))
+    if identity in CLIENTS:
+        for verb in _VERBS:
+            yield from (f"$SRV.{verb}", f"$SRV.{verb}.>")
+
+
+def _inboxes(identity: Identity) -> Iterator[str]:
+    """Own answers only; clients share the inbox that every NATS client uses unless told otherwise."""
+    yield f"_INBOX_{identity}.>"
+    if identity in CLIENTS:
+        yield "_INBOX.>"
+
+
+def _follows(identity: Identity) -> Iterator[str]:
+    return (row.pattern for row in TABLE if identity in row.follows)
+
+
+def _serves(identity: Identity) -> Iterator[str]:
+    if identity not in SERVICES:
+        return
+    yield from (row.pattern for row in TABLE if row.stream is None and identity in row.triggers)
+    for verb in _VERBS:
+        yield from (f"$SRV.{verb}", f"$SRV.{verb}.{identity}", f"$SRV.{verb}.{identity}.*")
+
+
+def _provisioning() -> Iterator[str]:
+    for stream in STREAMS:
+        for verb in ("CREATE", "INFO", "UPDATE"):
+            yield f"$JS.API.STREAM.{verb}.{stream.name}"
+        yield f"$JS.API.CONSUMER.CREATE.{stream.name}.>"
+        yield f"$JS.API.CONSUMER.INFO.{stream.name}.*"
