@@ -92,7 +92,7 @@ async def find_all(call: Call) -> object:
 async def active_element(call: Call) -> object:
     snapshot = call.session.phone.snapshot(all_windows=call.session.all_windows)
     for element, view in snapshot.views.items():
-        if element.get("focused") == "true":
+        if element.get("focused", "") == "true":
             return {ELEMENT_KEY: call.session.hand_out(view, None)}
     raise NoSuchElement
 
@@ -119,11 +119,11 @@ async def send_keys(call: Call) -> object:
 
 async def get_text(call: Call) -> object:
     element = call.view().element
-    return element.get("text") or element.get("value") or element.get("label")
+    return element.get("text", "") or element.get("value", "") or element.get("label", "")
 
 
 async def get_tag(call: Call) -> object:
-    return call.view().element.get("class") or call.view().tag
+    return call.view().element.get("class", "") or call.view().tag
 
 
 ALIASES = {
@@ -135,10 +135,10 @@ ALIASES = {
 
 async def get_attribute(call: Call) -> object:
     element, name = call.view().element, call.path["name"]
-    wanted = name if element.get(name) else ALIASES.get(name, name)
-    value = element.get(wanted)
+    wanted = name if element.get(name, "") else ALIASES.get(name, name)
+    value = element.get(wanted, "")
     if name == "name" and not value:
-        return element.get("text") or element.get("label")
+        return element.get("text", "") or element.get("label", "")
     return value or ("" if wanted in ("text", "content-desc", "resource-id", "hint", "value") else "null")
 
 
@@ -151,7 +151,7 @@ def flag(name: str, other: str = "") -> Command:
 
     async def answer(call: Call) -> object:
         element = call.view().element
-        return (element.get(name) or element.get(other)) == "true"
+        return (element.get(name, "") or element.get(other, "")) == "true"
 
     return answer
 

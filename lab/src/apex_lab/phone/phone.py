@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
-from typing import Any
-
-import msgspec
+from typing import Any, Literal, cast
 
 from apex_lab.phone.acts import ActKind, ActLog, Hit
-from apex_lab.phone.app import App, Page
-from apex_lab.phone.apps import APPS, LAUNCHER
-from apex_lab.phone.apps.system import System
+from apex_lab.phone.app import App
+from apex_lab.phone.apps import APPS
 from apex_lab.phone.errors import InvalidArgument, InvalidElementState, UnknownError
 from apex_lab.phone.faults import Faults
 from apex_lab.phone.geometry import Point
 from apex_lab.phone.handset import Platform
-from apex_lab.phone.layout import Node
 from apex_lab.phone.picture import draw
+from apex_lab.phone.running import Apps
 from apex_lab.phone.screen import Screen, arrange
-from apex_lab.phone.views import Placed, Snapshot, View, android, resource_id, shown_text
-from apex_lab.phone.widgets import Widget, page, space, text
+from apex_lab.phone.touch import aim, describe, under
+from apex_lab.phone.views import Snapshot, View, android
+from apex_lab.phone.widgets import Widget
 from apex_lab.phone.xmltree import write as write_xml
 
 BACK, HOME, ENTER, DELETE, SPACE = 4, 3, 66, 67, 62
@@ -79,7 +76,7 @@ class Phone:
 
     @property
     def keyboard_shown(self) -> bool:
-        return self._focus[1] != "" and self._keyboard and self._focus[0] == self._top().serial
+        return self._focus[1] != "" and self._keyboard and self._focus[0] == self._apps.top.serial
 
     def capabilities(self) -> dict[str, object]:
         width, height = self.size
@@ -102,7 +99,7 @@ class Phone:
     def source(self, *, all_windows: bool = False) -> str:
         found = write_xml(self.snapshot(all_windows=all_windows).root)
         self._tick += 1
-        self._front().read()
+        self._apps.active.read()
         if self.faults.moving or self.faults.connect_reads:
             self.changed()
         return found
@@ -126,30 +123,22 @@ class Phone:
     # -- inputs
 
     def tap(self, point: Point, session: str) -> None:
-        hit, press = self._aim(point, lambda node: node.widget.clickable)
-        self._log("tap", session, at=point, hit=hit)
-        self._toast = ""
-        press()
-        self.changed()
+        self._touch("tap", point, session)
 
     def long_press(self, point: Point, session: str) -> None:
-        hit, press = self._aim(point, lambda node: node.widget.on_long is not None or node.widget.clickable, held=True)
-        self._log("long_press", session, at=point, hit=hit)
-        self._toast = ""
-        press()
-        self.changed()
+        self._touch("long_press", point, session)
 
     def swipe(self, start: Point, end: Point, session: str) -> int:
-        window, trail = self._under(start)
+        window, trail = under(self._screen(), start)
         moved = 0
         scroller = next((node for node in reversed(trail) if node.reach > 0), None)
         if scroller is not None and window is not None and not window.modal:
-            offsets = self._top().offsets
+            offsets = self._apps.top.offsets
             before = min(offsets.get(scroller.widget.rid, 0), scroller.reach)
             offsets[scroller.widget.rid] = min(scroller.reach, max(0, before + start.y - end.y))
             moved = offsets[scroller.widget.rid] - before
         aimed = scroller or (trail[-1] if trail else None)
-        hit = _hit(aimed, window, moved != 0) if aimed and window else None
+        hit = describe(aimed, window, acted=moved != 0) if aimed and window else None
         self._log("swipe", session, at=start, to=end, scrolled=moved, hit=hit)
         self._toast = ""
         self.changed()
@@ -162,7 +151,7 @@ class Phone:
         widget = node.widget
         shown = "•" * len(text) if widget.password else text
         window = self._screen().active
-        self._log("text" if text else "clear", session, value=shown, hit=_hit(node, window, True))
+        self._log("text" if text else "clear", session, value=shown, hit=describe(node, window, acted=True))
         self._toast = ""
         pressed_enter = text.endswith("\\n")
         value = text.replace("\\n", "") if pressed_enter else text
@@ -209,7 +198,7 @@ class Phone:
         self.changed()
 
     def activate(self, package: str, session: str) -> None:
-        if package not in self._apps or package == System.package:
+        if package not in self._apps.installed:
             raise UnknownError(
                 f"Unable to resolve the launchable activity of '{package}'. Original error: No activity found"
             )
@@ -219,23 +208,15 @@ class Phone:
 
     def terminate(self, package: str, session: str) -> bool:
         self._log("terminate", session, value=package)
-        app = self._apps.get(package)
-        running = app is not None and app.stop()
-        if self._front_package == package:
-            self._home()
+        running = self._apps.terminate(package)
         self.changed()
         return running
 
     def app_state(self, package: str) -> int:
-        app = self._apps.get(package)
-        if app is None:
-            return 0
-        if not app.pages:
-            return 1
-        return 4 if package == self._front_package else 3
+        return self._apps.code(package)
 
     def popup(self) -> None:
-        self._system.show_popup()
+        self._apps.system.show_popup()
         self.changed()
 
     # -- the truth
@@ -246,54 +227,37 @@ class Phone:
             "udid": self.udid,
             "platform": self.platform,
             "simulated": True,
-            "foreground": self._front_package,
-            "page": self._top().name,
+            "foreground": self._apps.front,
+            "page": self._apps.top.name,
             "keyboard_shown": self.keyboard_shown,
             "focus": self._focus[1] if self.keyboard_shown else "",
             "toast": self._toast,
             "landscape": self.landscape,
             "permission_popup": self.permission_popup,
             "acts": len(self.acts.since()),
-            "apps": {
-                package: {"running": bool(app.pages), "pages": [p.name for p in app.pages], **asdict(app.state)}
-                for package, app in self._apps.items()
-            },
+            "apps": self._apps.state(),
         }
 
     def patch(self, changes: object) -> None:
         """``{"permission_popup": false, "com.android.settings": {"wifi": true}}``"""
         if not isinstance(changes, dict):
             raise InvalidArgument("a change of state is a JSON object: package → fields")
-        for name, value in changes.items():  # pyright: ignore[reportUnknownVariableType]
+        for name, value in cast("dict[str, object]", changes).items():
             if name == "permission_popup":
-                self.permission_popup = bool(value)  # pyright: ignore[reportUnknownArgumentType]
-                continue
-            app = self._apps.get(str(name))  # pyright: ignore[reportUnknownArgumentType]
-            if app is None or not isinstance(value, dict):
-                raise InvalidArgument(f"no app {name!r} here; the apps are {', '.join(self._apps)}")
-            known = {each.name: getattr(app.state, each.name) for each in fields(app.state)}
-            try:
-                app.state = msgspec.convert({**asdict(app.state), **value}, type(app.state), strict=True)  # pyright: ignore[reportUnknownArgumentType]
-            except msgspec.ValidationError as error:
-                raise InvalidArgument(f"{name}: {error}; its fields are {', '.join(known)}") from error
+                self.permission_popup = bool(value)
+            else:
+                self._apps.patch(name, value)
         self.changed()
 
     def reset(self) -> None:
         self.faults = Faults()
         self.acts.clear()
         self.landscape = False
-        self._apps: dict[str, App[Any]] = {kind.package: kind(self) for kind in self._kinds}
-        system = self._apps[System.package]
-        if not isinstance(system, System):
-            raise TypeError(f"the app {System.package} of a phone is System, not {type(system).__name__}")
-        self._system = system
-        self._front_package = LAUNCHER
+        self._apps = Apps(self._kinds, self, self._clock)
         self._focus = (0, "")
         self._keyboard = False
         self._toast = ""
         self._tick = 0
-        self._ready_at = 0.0
-        self._apps[LAUNCHER].start()
         self.changed()
 
     # -- what apps ask for (Shell)
@@ -302,18 +266,14 @@ class Phone:
         self._toast = text
 
     def launch(self, package: str) -> None:
-        app = self._apps[package]
-        if not app.pages and self.faults.slow_start_ms:
-            self._ready_at = self._clock() + self.faults.slow_start_ms / 1000
-        self._front_package = package
-        app.start()
+        self._apps.launch(package, self.faults.slow_start_ms)
         self.changed()
 
     def focus(self, rid: str) -> None:
-        self._focus, self._keyboard = (self._top().serial, rid), True
+        self._focus, self._keyboard = (self._apps.top.serial, rid), True
 
     def installed(self) -> list[tuple[str, str]]:
-        return [(package, app.label) for package, app in self._apps.items() if app.icon]
+        return self._apps.icons()
 
     def connect_reads(self) -> int:
         return self.faults.connect_reads
@@ -326,27 +286,12 @@ class Phone:
 
     # -- the screen
 
-    def _front(self) -> App[Any]:
-        return self._system if self._system.pages else self._apps[self._front_package]
-
-    def _top(self) -> Page:
-        return self._front().pages[-1]
-
-    def _stack(self) -> list[tuple[App[Any], Page]]:
-        """The pages on the screen, lowest first: from the last full page up."""
-        app = self._apps[self._front_package]
-        if self._ready_at:
-            splash = Page(build=lambda: page(space(200), text(app.label, rid="splash")), name="splash", serial=0)
-            return [(app, splash)]
-        return [(each, one) for each in (app, self._system) for one in each.pages]
-
     def _screen(self) -> Screen:
-        if self._ready_at and self._clock() >= self._ready_at:
-            self._ready_at = 0.0
+        if self._apps.became_ready():
             self.changed()
         if self._made is None:
             self._made = arrange(
-                [(app.package, one, one.build()) for app, one in self._stack()],
+                [(app.package, one, one.build()) for app, one in self._apps.stack()],
                 udid=self.udid,
                 size=self.size,
                 scale=self.scale,
@@ -357,39 +302,21 @@ class Phone:
             )
         return self._made
 
-    def _under(self, point: Point) -> tuple[Placed | None, list[Node]]:
-        """The window under a point and its nodes there; a modal window swallows what is beside it."""
-        for window in reversed(self._screen().windows):
-            if window.root.rect.holds(point):
-                return window, window.root.trail(point)
-            if window.modal:
-                return window, []
-        return None, []
-
-    def _aim(
-        self, point: Point, wanted: Callable[[Node], bool], *, held: bool = False
-    ) -> tuple[Hit | None, Callable[[], None]]:
-        """What an input at a point lands on, and what it does."""
-        window, trail = self._under(point)
-        if window is None:
-            return None, _nothing
-        if not trail:
-            cancel = self._screen().cancel
-            return None, cancel or _nothing
-        node = next((node for node in reversed(trail) if wanted(node)), None)
-        if node is None or not node.widget.enabled:
-            return _hit(node or trail[-1], window, False), _nothing
-        widget = node.widget
-        if widget.editable:
-            return _hit(node, window, True), lambda: self.focus(widget.rid)
-        press = widget.on_long if held and widget.on_long else widget.on_tap
-        return _hit(node, window, press is not None), press or _nothing
+    def _touch(self, kind: Literal["tap", "long_press"], point: Point, session: str) -> None:
+        aimed = aim(self._screen(), point, held=kind == "long_press")
+        self._log(kind, session, at=point, hit=aimed.hit)
+        self._toast = ""
+        if aimed.field is not None:
+            self.focus(aimed.field.rid)
+        elif aimed.press is not None:
+            aimed.press()
+        self.changed()
 
     # -- typing
 
     def _focused(self) -> Widget | None:
         serial, rid = self._focus
-        if not rid or serial != self._top().serial:
+        if not rid or serial != self._apps.top.serial:
             return None
         nodes = self._screen().active.root.walk()
         return next((node.widget for node in nodes if node.widget.rid == rid and node.widget.editable), None)
@@ -426,19 +353,19 @@ class Phone:
         if self.keyboard_shown:
             self._hide()
             return
-        screen, app = self._screen(), self._front()
+        screen, app = self._screen(), self._apps.active
         if screen.cancel is not None:
             screen.cancel()
+        elif screen.active.modal:
+            return
         elif len(app.pages) > 1:
-            if not screen.active.modal:
-                app.close()
-        elif app is not self._system:
+            app.close()
+        else:
             self._home()
 
     def _home(self) -> None:
-        self._system.pages.clear()
-        self._ready_at = 0.0
-        self.launch(LAUNCHER)
+        self._apps.home()
+        self.changed()
 
     def _log(
         self,
@@ -451,21 +378,5 @@ class Phone:
         value: str | None = None,
         hit: Hit | None = None,
     ) -> None:
-        where = f"{self.package}:{self._top().name}"
+        where = f"{self.package}:{self._apps.top.name}"
         self.acts.add(kind, session, where, at=at, to=to, scrolled=scrolled, value=value, hit=hit)
-
-
-def _nothing() -> None:
-    """An input that lands on nothing."""
-
-
-def _hit(node: Node, window: Placed, acted: bool) -> Hit:
-    return Hit(
-        id=resource_id(node.widget.rid, window.package),
-        cls=node.widget.cls,
-        text=" ".join(filter(None, (shown_text(each)[0] for each in node.walk()))),
-        desc=node.widget.desc,
-        bounds=node.rect.bounds(),
-        package=window.package,
-        acted=acted,
-    )

@@ -106,9 +106,9 @@ class RecordedPhone:
     def package(self) -> str:
         """The first package named in the tree; on iOS the name of the application."""
         for element in _elements(self._screen.tree):
-            if name := element.get("package") or element.get("bundleId"):
+            if name := element.get("package", "") or element.get("bundleId", ""):
                 return name
-        return next((name for e in _elements(self._screen.tree) if (name := e.get("name"))), "")
+        return next((name for each in _elements(self._screen.tree) if (name := each.get("name", ""))), "")
 
     @property
     def activity(self) -> str:
@@ -168,12 +168,12 @@ class RecordedPhone:
         return 0
 
     def set_text(self, view: View, text: str, session: str, *, replace: bool) -> None:
-        kind = view.element.get("class") or view.tag
+        kind = view.element.get("class", "") or view.tag
         if not kind.endswith(_EDITABLE):
             raise InvalidElementState(f"Cannot set the element to '{text}'. Did you interact with the correct element?")
         name = "text" if self.platform == "Android" else "value"
-        before = view.element.get(name)
-        empty = replace or view.element.get("showing-hint") == "true" or before == view.element.get("hint")
+        before = view.element.get(name, "")
+        empty = replace or view.element.get("showing-hint", "") == "true" or before == view.element.get("hint", "")
         self._log("text" if text else "clear", session, value=text, hit=_hit(view))
         view.element.set(name, text if empty else before + text)
         self._screen.changed = True
@@ -235,7 +235,7 @@ class RecordedPhone:
         self._screens = [record(s.name, s.data) if s.changed else s for s in self._screens]
 
     def _packages(self) -> set[str]:
-        found = {e.get("package") for screen in self._screens for e in _elements(screen.tree)}
+        found = {e.get("package", "") for screen in self._screens for e in _elements(screen.tree)}
         return (found | {self.package}) - {""}
 
     def _input(
@@ -262,11 +262,11 @@ class RecordedPhone:
 
 def bounds(element: Element) -> Rect | None:
     """The rectangle of an element of either platform; None when it says none."""
-    if (found := _BOUNDS.search(element.get("bounds"))) is not None:
+    if (found := _BOUNDS.search(element.get("bounds", ""))) is not None:
         left, top, right, bottom = (int(part) for part in found.groups())
         return Rect(left, top, right, bottom)
     x, y, wide, tall = (_number(element, name) for name in ("x", "y", "width", "height"))
-    return Rect(x, y, x + wide, y + tall) if element.get("x") and element.get("width") else None
+    return Rect(x, y, x + wide, y + tall) if element.get("x", "") and element.get("width", "") else None
 
 
 def _elements(tree: Element | None) -> Iterable[Element]:
@@ -274,7 +274,7 @@ def _elements(tree: Element | None) -> Iterable[Element]:
 
 
 def _number(element: Element | None, name: str) -> int:
-    value = element.get(name) if element is not None else ""
+    value = element.get(name, "") if element is not None else ""
     return round(float(value)) if re.fullmatch(r"-?\d+(\.\d+)?", value) else 0
 
 
@@ -285,20 +285,25 @@ def _collect(element: Element, path: Path, views: dict[Element, View]) -> None:
 
 
 def _label(element: Element) -> str:
-    text = element.get("text") or element.get("label") or element.get("value") or element.get("content-desc")
-    return "•" * len(text) if element.get("password") == "true" or "Secure" in str(element.tag) else text
+    text = (
+        element.get("text", "")
+        or element.get("label", "")
+        or element.get("value", "")
+        or element.get("content-desc", "")
+    )
+    return "•" * len(text) if element.get("password", "") == "true" or "Secure" in str(element.tag) else text
 
 
 def _hit(view: View) -> Hit:
     element = view.element
     return Hit(
-        id=element.get("resource-id") or element.get("name"),
-        cls=element.get("class") or view.tag,
+        id=element.get("resource-id", "") or element.get("name", ""),
+        cls=element.get("class", "") or view.tag,
         text=_label(element),
-        desc=element.get("content-desc"),
+        desc=element.get("content-desc", ""),
         bounds=view.rect.bounds(),
-        package=element.get("package"),
-        acted=element.get("clickable") == "true" or element.get("accessible") == "true",
+        package=element.get("package", ""),
+        acted=element.get("clickable", "") == "true" or element.get("accessible", "") == "true",
     )
 
 
@@ -308,12 +313,12 @@ def _draw(screen: Recording, size: tuple[int, int], pixels: int) -> bytes:
     letters = max(10, min(size) * pixels // 30)
     for element in _elements(screen.tree):
         box = bounds(element)
-        if box is None or element.get("visible") == "false":
+        if box is None or element.get("visible", "") == "false":
             continue
         box = Rect(*(side * pixels for side in box)).clip(Rect(0, 0, *image.size))
         if box.empty:
             continue
-        acts = element.get("clickable") == "true"
+        acts = element.get("clickable", "") == "true"
         edge = (box.left, box.top, box.right - 1, box.bottom - 1)
         pen.rectangle(edge, outline=picture.BLUE if acts else picture.LINE, width=2 if acts else 1)
         if (label := _label(element)) and not len(element):

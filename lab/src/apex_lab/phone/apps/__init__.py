@@ -1,4 +1,4 @@
-"""The apps every simulated phone comes with. A new app is one file here and one name in the list."""
+"""The apps of every simulated phone, besides `system`. A new app is one file here and one name in the list."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from apex_lab.phone.app import App
 from apex_lab.phone.apps.contacts import Contacts
 from apex_lab.phone.apps.launcher import Launcher
 from apex_lab.phone.apps.settings import Settings
-from apex_lab.phone.apps.system import System
 from apex_lab.phone.apps.tasks_ar import Tasks
 
-APPS: tuple[type[App[Any]], ...] = (Launcher, Settings, Contacts, Tasks, System)
+APPS: tuple[type[App[Any]], ...] = (Launcher, Settings, Contacts, Tasks)
 LAUNCHER = Launcher.package
