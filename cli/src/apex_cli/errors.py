@@ -1,0 +1,69 @@
+"""What can go wrong in a command; the exit code is part of the error.
+
+CommandError
+├── TaskNotSucceeded   exit 1: the task that was followed ended, but not well
+├── ChecksFailed       exit 1: a check of `apex test` failed
+├── NotReachable       exit 3: no server, no service behind it, or no permission
+├── NotFound           exit 4: there is no such task
+├── BadInput           exit 5: a file or an option's value cannot be used
+└── NotInstalled       exit 6: this installation lacks a part that the command needs
+"""
+
+from typing import Final
+
+EXIT_CODES: Final = """\b
+Exit codes:
+  0  done; a task that was followed succeeded
+  1  a followed task failed or was cancelled; a check failed; the demo was not as expected
+  2  the command line is wrong
+  3  no server, no service behind it, or no permission
+  4  there is no such task
+  5  a file or a value cannot be used
+  6  a part of the installation is missing
+  130  interrupted"""
+
+
+class CommandError(Exception):
+    """Base of all errors of the command; one or two sentences: what failed, where, and what to do."""
+
+    exit_code = 1
+
+
+class TaskNotSucceeded(CommandError):
+    def __init__(self, task: str, status: str) -> None:
+        super().__init__(f"task {task} {status}; `apex show {task}` tells how it went")
+        self.task, self.status = task, status
+
+
+class ChecksFailed(CommandError):
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(f"failed: {', '.join(names)}")
+        self.names = names
+
+
+class NotReachable(CommandError):
+    exit_code = 3
+
+    """`what` ends where " at <place>" can follow."""
+
+    def __init__(self, what: str, place: str) -> None:
+        super().__init__(f"{what} at {place}; start a stack with `apex up`, or set APEX_NATS_URL")
+        self.place = place
+
+
+class NotFound(CommandError):
+    exit_code = 4
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; `apex tasks` lists those that there are")
+
+
+class BadInput(CommandError):
+    exit_code = 5
+
+
+class NotInstalled(CommandError):
+    exit_code = 6
+
+    def __init__(self, part: str) -> None:
+        super().__init__(f"{part} is not installed here; run the command as ./apex from a clone")

@@ -1,0 +1,179 @@
+"""Tasks as a person reads them: one block a turn, and a head that says how it ended. Values in, text out."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from apex_cli.text import plain, quoted, shortened, styled
+from apex_schemas.devices import DeviceStatus
+from apex_schemas.queries import TaskSummary, Timeline, TimelineStep
+
+_STYLE: Final = {"succeeded": "bold green", "failed": "bold red", "cancelled": "bold yellow", "running": "bold cyan"}
+
+_EVIDENCE: Final = {
+    None: "no evidence was named",
+    True: "its evidence was on the screen",
+    False: "its evidence was not found on the screen",
+}
+
+
+def timeline(timeline: Timeline, *, thinking: bool = False) -> RenderableType:
+    return Group(
+        summary(timeline.summary),
+        *(turn(step, thinking=thinking) for step in timeline.steps),
+        totals(timeline.steps),
+    )
+
+
+def summary(task: TaskSummary) -> RenderableType:
+    """The head of a task: goal, how and where it ended, and what was answered."""
+    lines = [
+        styled(("Task ", "bold"), (task.task, "cyan"), "  ", (task.status, _STYLE[task.status]), _where_and_when(task)),
+        styled("  ", (plain(task.goal), "italic")),
+    ]
+    if task.answer:
+        lines.append(styled("  answer   ", (quoted(task.answer), "bold")))
+    if task.reason:
+        lines.append(styled("  because  ", plain(task.reason)))
+    if task.failure_reason and task.failure_reason != task.reason:
+        lines.append(styled("  failure  ", (plain(task.failure_reason), "red")))
+    if task.claimed is not None:
+        seen = {
+            None: "no evidence was named",
+            True: "its evidence was on the screen",
+            False: "its evidence was not found",
+        }
+        claim = "success" if task.claimed else "failure"
+        lines.append(styled((f"  the model claimed {claim}; {seen[task.evidence_found]}", "dim")))
+    return Group(*lines)
+
+
+def turn(step: TimelineStep, *, thinking: bool = False) -> RenderableType:
+    """One turn: the page, why, what was done to what, and what came of it."""
+    body: list[RenderableType] = []
+    if thinking and step.thinking:
+        body.append(styled(("thinking  " + plain(step.thinking), "dim italic")))
+    if step.rationale:
+        body.append(styled((quoted(step.rationale), "italic")))
+    body.append(styled(("→ ", "dim"), (act(step), "bold"), "  ", *outcome(step)))
+    if step.message and step.success is not True:
+        body.append(styled("  ", (plain(step.message), "red" if step.success is False else "yellow")))
+    for call in step.calls:
+        if call.error:
+            body.append(styled(("  the model's call failed: " + plain(call.error), "red")))
+    head = styled((f"{step.turn:>3}  ", "bold"), (plain(step.page or "—"), "cyan"), (_cost(step), "dim"))
+    return Group(head, *(Padding(line, (0, 0, 0, 5)) for line in body))
+
+
+def act(step: TimelineStep) -> str:
+    """The act as words: `tap Wi-Fi`, `input_text Name ← Zoë`."""
+    if step.action is None:
+        return "nothing decided yet"
+    target = f" {quoted(step.target, 60)}" if step.target else ""
+    arguments = {name: value for name, value in (step.arguments or {}).items() if value is not None}
+    match step.action:
+        case "input_text":
+            return f"input_text{target} ← {quoted(str(arguments.get('text', '')), 80)}"
+        case "launch_app" | "terminate_app":
+            return f"{step.action} {plain(str(arguments.get('app', '')))}"
+        case "finish_task":
+            return f"finish_task success={str(arguments.get('success')).lower()}"
+        case "tap":
+            return f"tap{target or _places(arguments)}"
+        case _:
+            return f"{step.action}{target}{_places(arguments)}"
+
+
+def outcome(step: TimelineStep) -> tuple[tuple[str, str], ...]:
+    if not step.done and step.success is None:
+        return (("…", "dim"),)
+    match step.success:
+        case True:
+            return (("✓ done", "green"),)
+        case False:
+            return ((f"✗ {step.code or 'failed'}", "red"),)
+        case None:
+            return ((f"? {step.code or 'unknown'}", "yellow"),)
+
+
+def totals(steps: Iterable[TimelineStep]) -> Text:
+    calls = [call for step in steps for call in step.calls]
+    if not calls:
+        return styled(("     no call to a model", "dim"))
+    into, out = sum(call.input_tokens for call in calls), sum(call.output_tokens for call in calls)
+    cached = sum(call.cache_read_tokens for call in calls)
+    models = ", ".join(dict.fromkeys(plain(call.model) for call in calls if call.model))
+    return styled(
+        (
+            f"     {_count(calls, 'model call')} to {models}: {into:,} tokens in ({cached:,} from cache), {out:,} out",
+            "dim",
+        )
+    )
+
+
+def task_table(tasks: Iterable[TaskSummary]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("task", "status", "turns", "device", "started", "goal"):
+        table.add_column(name, no_wrap=name != "goal", justify="right" if name == "turns" else "left")
+    for task in tasks:
+        table.add_row(
+            Text(task.task, "cyan"),
+            Text(task.status, _STYLE[task.status]),
+            str(task.turns),
+            plain(task.device or "—"),
+            _clock(task.started_at_ms),
+            Text(shortened(plain(task.goal), 80)),
+        )
+    return table
+
+
+def device_table(devices: Iterable[DeviceStatus]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("device", "platform", "state", "task", "driven by", "reason"):
+        table.add_column(name, no_wrap=name != "reason")
+    for status in devices:
+        table.add_row(
+            Text(status.device, "cyan"),
+            plain(status.platform),
+            Text(plain(status.state), "green" if status.state in ("ready", "busy") else "yellow"),
+            plain(status.task or "—"),
+            plain(status.worker),
+            Text(plain(status.reason or "")),
+        )
+    return table
+
+
+def _where_and_when(task: TaskSummary) -> str:
+    place = f" on {plain(task.device)}" if task.device else ""
+    if task.started_at_ms is None or task.finished_at_ms is None:
+        return f"{place}, {task.turns} turns"
+    return f"{place} in {(task.finished_at_ms - task.started_at_ms) / 1000:.1f} s, {task.turns} turns"
+
+
+def _cost(step: TimelineStep) -> str:
+    """Milliseconds by stage and tokens, as far as they are known."""
+    stages = {"see": step.observe_ms, "plan": step.plan_ms, "act": step.act_ms}
+    known = {name: ms for name, ms in stages.items() if ms is not None}
+    into, out = sum(c.input_tokens for c in step.calls), sum(c.output_tokens for c in step.calls)
+    parts = [f"{sum(known.values())} ms ({', '.join(f'{name} {ms}' for name, ms in known.items())})"] if known else []
+    if step.calls:
+        parts.append(f"{into:,}→{out:,} tokens")
+    return "   " + " · ".join(parts) if parts else ""
+
+
+def _places(arguments: Mapping[str, Any]) -> str:
+    shown = ", ".join(f"{name}={shortened(plain(str(value)), 60)}" for name, value in arguments.items())
+    return f" {shown}" if shown else ""
+
+
+def _count(things: list[Any], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
+
+
+def _clock(at_ms: int | None) -> str:
+    return "—" if at_ms is None else datetime.fromtimestamp(at_ms / 1000).strftime("%m-%d %H:%M:%S")

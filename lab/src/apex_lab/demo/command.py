@@ -1,0 +1,72 @@
+"""`apex demo`: three tasks on a simulated phone, watched, checked on the phone itself, and read back from Postgres.
+
+It is as expected only if every task ended as it should, the phone's true state agrees, and Postgres holds each
+decision as it was seen on the bus.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.rule import Rule
+
+from apex_cli.errors import CommandError, NotInstalled
+from apex_cli.place import clone
+from apex_cli.text import styled
+from apex_lab.demo import readback, running
+from apex_lab.demo.goals import GOALS
+from apex_lab.demo.progress import Progress
+from apex_lab.demo.provider import chosen_model, provider_option
+from apex_lab.demo.watched import watch
+from apex_lab.stack import Stack
+from apex_lab.stack.services import Model, Provider
+
+
+class DemoFailed(CommandError):
+    def __init__(self, problems: list[str], logs: Path) -> None:
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        super().__init__(f"the demo was not as expected:{listed}\n  the logs are in {logs}")
+        self.problems = problems
+
+
+@click.command()
+@provider_option
+def demo(provider: Provider | None) -> None:
+    """Three tasks on a simulated phone, from goal to database. Needs no phone, no key and no server.
+
+    NATS, PostgreSQL, the services, the phone and a scripted model run as processes of this machine and end with the
+    demo. Its files lie in .apex/demo until the next one.
+    """
+    root = clone()
+    if root is None:
+        raise NotInstalled("a clone to keep the demo's files in")
+    console = Console(highlight=False)
+    model = chosen_model(provider, os.environ, console)
+    running.run(_demo(root / ".apex" / "demo", model, console))
+
+
+async def _demo(directory: Path, model: Model | None, console: Console) -> None:
+    began = time.monotonic()
+    progress = Progress(console)
+    with progress:
+        async with Stack(directory, model=model, fresh=True, report=progress.tell) as stack, stack.client() as client:
+            progress.say(f"Ready after {time.monotonic() - began:.1f} s: five services on NATS, one simulated phone.\n")
+            watched = []
+            for number, goal in enumerate(GOALS, start=1):
+                console.print(Rule(f"[bold]{number}/{len(GOALS)}[/]  {goal.text}", align="left", style="dim"))
+                watched.append(await watch(goal, stack, client, console, progress))
+            console.print(Rule("[bold]The same decisions, read back from Postgres[/]", align="left", style="dim"))
+            readback.show(watched, console)
+            progress.tell("ending everything that was started")
+    problems = [f"{goal.text}: {problem}" for goal, one in zip(GOALS, watched, strict=True) for problem in one.problems]
+    if problems:
+        raise DemoFailed(problems, directory / "logs")
+    console.print(
+        styled(
+            ("All as expected", "bold green"),
+            f" after {time.monotonic() - began:.0f} s. Everything that was started has ended; the logs are in "
+            f"{directory / 'logs'}.\nTo keep the same stack running: ./apex up",
+        )
+    )

@@ -1,0 +1,77 @@
+"""`apex up`: the embedded stack, kept running. Owns .apex/up and the file by which other commands find it."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+from rich.console import Console
+
+from apex_cli.errors import CommandError, NotInstalled
+from apex_cli.place import RunningStack, clone, running_stack, state_file
+from apex_cli.text import styled
+from apex_lab.demo import running
+from apex_lab.demo.provider import chosen_model, provider_option
+from apex_lab.stack import Stack
+from apex_lab.stack.services import Model, Provider
+from apex_schemas.subjects import Identity
+
+HOW_TO_USE: Final = """
+  apex submit "turn on Wi-Fi and report the network name" --follow
+  apex show          the last task, turn by turn
+  apex tasks         all tasks
+  apex devices       the phones
+
+or any NATS client, as the guest:
+  nats req --server {nats} request.any '{{"goal": "turn on Wi-Fi"}}'
+
+the phone's screen:  {phone}/lab/phones/sim-1/screen.png
+logs:                {logs}
+
+Ctrl-C ends everything."""
+
+
+@click.command()
+@click.option("--phones", type=click.IntRange(1, 50), default=1, show_default=True, help="Simulated phones.")
+@provider_option
+@click.option("--fresh", is_flag=True, help="Forget the tasks of earlier runs.")
+@click.option("--nats-port", type=click.IntRange(0, 65_535), default=0, help="0 takes a free one.", show_default=True)
+def up(phones: int, provider: Provider | None, fresh: bool, nats_port: int) -> None:
+    """The demo's stack, kept running until Ctrl-C. Tasks stay in .apex/up for the next time."""
+    root = clone()
+    if root is None:
+        raise NotInstalled("a clone to keep the stack's files in")
+    if running_stack(root) is not None:
+        raise CommandError(f"a stack is already up in {root}; `apex devices` asks it, Ctrl-C in its terminal ends it")
+    console = Console(highlight=False)
+    model = chosen_model(provider, os.environ, console)
+    running.run(_up(root, phones, model, fresh, nats_port, console))
+
+
+async def _up(root: Path, phones: int, model: Model | None, fresh: bool, nats_port: int, console: Console) -> None:
+    def report(text: str) -> None:
+        console.print(styled((f"  … {text}", "dim")))
+
+    directory = root / ".apex" / "up"
+    async with Stack(directory, phones=phones, model=model, fresh=fresh, nats_port=nats_port, report=report) as stack:
+        state = RunningStack(
+            pid=os.getpid(),
+            nats_url=stack.nats.url,
+            seed_file=str(stack.wiring.seeds[Identity.CLIENT]),
+            phone_url=stack.phones.url,
+            logs=str(stack.logs),
+        )
+        file = state_file(root)
+        try:
+            file.write_bytes(msgspec.json.encode(state))
+            console.print(styled(("The stack is up.", "bold green"), " In another terminal:"))
+            console.print(
+                HOW_TO_USE.format(nats=state.nats_url, phone=state.phone_url, logs=state.logs),
+                markup=False,
+            )
+            await asyncio.gather(*(child.failed for child in stack.children.values()))
+        finally:
+            file.unlink(missing_ok=True)
+            console.print("ending everything that was started")
