@@ -14,7 +14,7 @@ from apex_lab.phone.geometry import Point
 from apex_lab.phone.gestures import ELEMENT_KEY, Touch, Typed, read_actions
 from apex_lab.phone.locators import Locator, find
 from apex_lab.phone.sessions import Session
-from apex_lab.phone.views import View
+from apex_lab.phone.views import NAMES, View
 
 NATIVE = "NATIVE_APP"
 
@@ -133,13 +133,22 @@ ALIASES = {
 }  # fmt: skip
 
 
+KNOWN = frozenset({*NAMES, "extras", "original-text", "contentSize", "error", "pane-title", "actions", "multiline"})
+
+
 async def get_attribute(call: Call) -> object:
+    """Quirks of the real driver kept: absent values of known attributes are the text "null", text is never absent."""
     element, name = call.view().element, call.path["name"]
     wanted = name if element.get(name, "") else ALIASES.get(name, name)
     value = element.get(wanted, "")
     if name == "name" and not value:
         return element.get("text", "") or element.get("label", "")
-    return value or ("" if wanted in ("text", "content-desc", "resource-id", "hint", "value") else "null")
+    if not value and call.session.phone.platform == "Android" and wanted not in KNOWN:
+        raise UnknownError(
+            f"'{name}' attribute is unknown for the element. Only the following attributes are supported: "
+            + ", ".join(sorted(KNOWN))
+        )
+    return value or ("" if wanted == "text" else "null")
 
 
 async def get_rect(call: Call) -> object:

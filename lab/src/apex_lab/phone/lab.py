@@ -1,6 +1,6 @@
 """The /lab routes: what is really so on the phones, which inputs reached them, faults, reset. Not part of Appium.
 
-GET  /lab/phones                  all phones: udid, platform, size, sessions
+GET  /lab/phones                  all phones: udid, platform, size, sessions and how many commands each has in hand
 GET  /lab/phones/{udid}/state     the true state         POST …/state  changes it
 GET  /lab/phones/{udid}/acts      the act log; ?since=N  only what came after act N
 GET  /lab/phones/{udid}/faults    the faults             POST …/faults changes the named ones
@@ -39,7 +39,7 @@ def add_lab_routes(app: web.Application, phones: Mapping[str, Handset], sessions
                     "simulated": True,
                     "width": phone.size[0],
                     "height": phone.size[1],
-                    "sessions": [session.id for session in sessions.of(phone)],
+                    "sessions": [{"id": session.id, "commands": session.commands} for session in sessions.of(phone)],
                 }
                 for phone in phones.values()
             ]

@@ -126,14 +126,16 @@ class PhoneServer:
             session = self.sessions.get(request.match_info["session"])
             body = await _body(request) if request.method == "POST" else {}
             what = mobile.method_of(body) or name if name == "execute" else name
-            async with session.lock:
-                if not session.alive:  # ended while this command was queued: it is dropped
-                    raise InvalidSession(session.id)
-                try:
+            session.commands += 1
+            try:
+                async with session.lock:
+                    if not session.alive:  # ended while this command was queued: it is dropped
+                        raise InvalidSession(session.id)
                     call = Call(session=session, path=request.match_info, body=body)
                     return await self._run(request, what, command, call)
-                finally:
-                    self.sessions.used(session)
+            finally:
+                session.commands -= 1
+                self.sessions.used(session)
 
         return handle
 

@@ -41,7 +41,7 @@ class Handle:
 
 @dataclass(kw_only=True)
 class Session:
-    """One session. `lock` is the queue of its commands."""
+    """One session. `lock` is the queue of its commands, `commands` how many run or wait in it."""
 
     phone: Handset
     capabilities: dict[str, object]
@@ -50,6 +50,7 @@ class Session:
     settings: dict[str, object] = field(default_factory=lambda: dict(DEFAULT_SETTINGS))
     implicit_ms: int = 0
     alive: bool = True
+    commands: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     last_used: float = field(default_factory=time.monotonic)
     handles: dict[str, Handle] = field(default_factory=dict[str, Handle])

@@ -32,7 +32,7 @@ def under(screen: Screen, point: Point) -> tuple[Placed | None, list[Node]]:
 
 
 def aim(screen: Screen, point: Point, *, held: bool = False) -> Aim:
-    """What a tap (or, `held`, a long press) does at a point; a long press on what knows none is a tap, as on Android."""
+    """What a tap (or, `held`, a long press) does; a long press on what knows none is a tap, as on Android."""
     window, trail = under(screen, point)
     if window is None:
         return Aim()

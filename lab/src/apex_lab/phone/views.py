@@ -92,6 +92,15 @@ def _add(
         _add(element, each, window, (*path, each.index), each.index, order_, views)
 
 
+NAMES = (
+    "index", "package", "class", "text", "content-desc", "resource-id", "checkable", "checked", "clickable", "enabled",
+    "focusable", "focused", "long-clickable", "password", "scrollable", "selected", "bounds", "displayed", "hint",
+    "a11y-important", "screenReaderFocusable", "input-type", "drawing-order", "showing-hint", "text-entry-key",
+    "dismissable", "a11y-focused", "heading", "live-region", "context-clickable", "max-text-length", "content-invalid",
+)  # fmt: skip
+"""The attributes a node can have, in the server's order."""
+
+
 def resource_id(rid: str, package: str) -> str:
     """``title`` → ``<package>:id/title``; an id with its package stays."""
     return rid if not rid or ":id/" in rid else f"{package}:id/{rid}"

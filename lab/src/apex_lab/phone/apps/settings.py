@@ -84,15 +84,16 @@ class Settings(App[SettingsState]):
 
     def network(self) -> Window:
         state = self.state
-        return page(
-            bar("Network & internet", up=self.close),
+        rows = (
             switch_item("Wi-Fi", state.wifi, self.toggle_wifi, summary=self.wifi_summary()),
             item("Wi-Fi networks", partial(self.open, self.networks), rid="wifi_networks"),
             switch_item(
                 "Bluetooth", state.bluetooth, self.toggle_bluetooth, summary="On" if state.bluetooth else "Off"
             ),
             switch_item("Airplane mode", state.airplane, self.toggle_airplane),
-            activity=".SubSettings",
+        )
+        return page(
+            bar("Network & internet", up=self.close), recycler(rows, rid="network_settings"), activity=".SubSettings"
         )
 
     def wifi_summary(self) -> str:
