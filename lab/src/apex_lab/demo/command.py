@@ -19,7 +19,7 @@ from apex_lab.demo import readback, running
 from apex_lab.demo.goals import GOALS
 from apex_lab.demo.progress import Progress
 from apex_lab.demo.provider import chosen_model, provider_option
-from apex_lab.demo.watched import watch
+from apex_lab.demo.watched import Watched, watch
 from apex_lab.stack import Stack
 from apex_lab.stack.services import Model, Provider
 
@@ -53,7 +53,7 @@ async def _demo(directory: Path, model: Model | None, console: Console) -> None:
     with progress:
         async with Stack(directory, model=model, fresh=True, report=progress.tell) as stack, stack.client() as client:
             progress.say(f"Ready after {time.monotonic() - began:.1f} s: five services on NATS, one simulated phone.\n")
-            watched = []
+            watched: list[Watched] = []
             for number, goal in enumerate(GOALS, start=1):
                 console.print(Rule(f"[bold]{number}/{len(GOALS)}[/]  {goal.text}", align="left", style="dim"))
                 watched.append(await watch(goal, stack, client, console, progress))
