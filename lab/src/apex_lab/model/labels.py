@@ -57,7 +57,20 @@ SYNONYMS: tuple[tuple[str, ...], ...] = (
     ),
     ("Deny", "Don't allow", "Don’t allow", "Refuse", "Ablehnen", "Denegar", "رفض"),
     ("Navigate up", "Back", "Go back", "Up", "Zurück", "Atrás", "رجوع"),
-    ("Not now", "No thanks", "Skip", "Later", "Maybe later", "Got it", "Dismiss", "Close", "Wait", "OK", "Cancel"),
+    (
+        "Not now",
+        "No thanks",
+        "Skip",
+        "Later",
+        "Maybe later",
+        "Got it",
+        "Dismiss",
+        "Close",
+        "Wait",
+        "Keep editing",
+        "OK",
+        "Cancel",
+    ),
 )
 
 _HYPHENS = re.compile(r"(?<=\w)[-‐‑‒–](?=\w)")

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from apex_lab.model.screen import Element
 
+Way = Literal["up", "down", "left", "right"]
+
 
 class Tap(Struct, frozen=True, kw_only=True):
     """Touch an element that has an id."""
@@ -25,10 +27,14 @@ class Type(Struct, frozen=True, kw_only=True):
 
 
 class Swipe(Struct, frozen=True, kw_only=True):
-    """Show what lies further in a direction of the content; `size` is the screen's, pixels."""
+    """Show what lies further in a direction of the content; `size` is the screen's, pixels.
 
-    towards: Literal["up", "down", "left", "right"]
+    `short` keeps to the upper half, above a keyboard.
+    """
+
+    towards: Way
     size: tuple[int, int]
+    short: bool = False
 
 
 class Launch(Struct, frozen=True, kw_only=True):

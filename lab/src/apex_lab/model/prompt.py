@@ -22,6 +22,7 @@ _VERDICT = {"true": True, "false": False}
 class Turn(Struct, frozen=True, kw_only=True):
     """One line of the history. `success` is None when unknown; `rationale` is empty when there was none."""
 
+    number: int
     page: str
     action: str
     rationale: str
@@ -60,7 +61,11 @@ def parse_prompt(text: str) -> Prompt:
     goal = " ".join(part.strip() for part in sections.get("goal", []) if part.strip())
     if not goal:
         raise PromptUnreadable(length=len(text))
-    turns = tuple(_turn(match.group(2)) for line in sections.get("history", []) if (match := _TURN.match(line)))
+    turns = tuple(
+        _turn(int(match.group(1)), match.group(2))
+        for line in sections.get("history", [])
+        if (match := _TURN.match(line))
+    )
     last = " ".join(part.strip() for part in sections.get("last step", []) if part.strip())
     return Prompt(goal=goal, history=turns, last_step=last, screen=screen)
 
@@ -75,11 +80,12 @@ def _split_screen(lines: list[str]) -> tuple[list[str], Screen]:
     return lines[:opening] + lines[closing + 1 :], parse_screen(lines[opening], lines[opening + 1 : closing])
 
 
-def _turn(body: str) -> Turn:
+def _turn(number: int, body: str) -> Turn:
     parts = [part.strip() for part in body.split(" | ")]
     success: bool | None = None
     if match := _SUCCESS.match(parts[-1]):
         success = _VERDICT.get(match.group(1).lower())
         parts.pop()
     page, action, *rest = [*parts, "", ""]
-    return Turn(page=page, action=action, rationale=" | ".join(part for part in rest if part), success=success)
+    rationale = " | ".join(part for part in rest if part not in ("", "-"))
+    return Turn(number=number, page=page, action=action, rationale=rationale, success=success)

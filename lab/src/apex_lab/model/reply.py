@@ -66,7 +66,7 @@ def _without_goal(ask: Ask, unreadable: PromptUnreadable) -> Reply:
 
 
 def _judgement(prompt: Prompt) -> str:
-    page = prompt.screen.page or prompt.screen.app or "no named page"
+    page = (prompt.screen.page or prompt.screen.app or "no named page")[:40]
     if not prompt.history:
         return f'First look: the screen shows "{page}".'
     last = prompt.history[-1]

@@ -7,7 +7,7 @@ apex_schemas: what is not in the text does not exist here. Unknown words, attrib
 import json
 import re
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 _STRING = r'"((?:[^"\\]|\\.)*)"'
 _TOKEN = re.compile(
@@ -18,12 +18,17 @@ _ATTRIBUTE = re.compile(rf"([\w-]+)=(?:{_STRING}|(\S+))")
 _ID = re.compile(r"^\[?([A-Za-z]{0,3}\d+)\]?[:.]?$")
 _MORE = re.compile(r"^\((\d+)\b")
 _NEGATED = {"checked": "unchecked", "selected": "unselected", "enabled": "disabled", "on": "off"}
-_ON = frozenset({"on", "checked", "selected"})
+_ON = frozenset({"on", "checked"})
 _OFF = frozenset({"off", "unchecked"})
+_TYPED = frozenset({"empty", "filled", "password"})
+_OUT_OF_REACH = frozenset({"disabled", "covered", "off-screen"})
 
 
 class Element(Struct, frozen=True, kw_only=True):
-    """One line of the screen. `id` is None for plain text; `caption` is the label or, when blank, the one beside it."""
+    """One line of the screen. `id` is None for plain text.
+
+    `caption` is the label; a switch or field without one goes by its hint, its container's label, or the text before.
+    """
 
     id: str | None
     role: str
@@ -45,12 +50,12 @@ class Element(Struct, frozen=True, kw_only=True):
     def is_field(self) -> bool:
         """Whether text can be typed into it."""
         named = any(word in self.role for word in ("field", "edit", "input", "textbox", "search"))
-        return self.id is not None and (named or self.value is not None or "empty" in self.states)
+        return self.id is not None and (named or bool(self.states & _TYPED))
 
     @property
     def usable(self) -> bool:
-        """Whether it has an id and is not said to be disabled."""
-        return self.id is not None and "disabled" not in self.states
+        """Whether it has an id and can be reached: not disabled, covered or off the screen."""
+        return self.id is not None and not self.states & _OUT_OF_REACH
 
 
 class Screen(Struct, frozen=True, kw_only=True):
@@ -61,6 +66,7 @@ class Screen(Struct, frozen=True, kw_only=True):
     size: tuple[int, int] = (1080, 1920)
     elements: tuple[Element, ...] = ()
     omitted: int = 0
+    keyboard: bool = False
 
 
 def parse_screen(opening: str, lines: list[str]) -> Screen:
@@ -92,12 +98,13 @@ def parse_screen(opening: str, lines: list[str]) -> Screen:
         size=size,
         elements=tuple(elements),
         omitted=omitted,
+        keyboard=attributes.get("keyboard") == "shown",
     )
 
 
 def _element(body: str, *, depth: int, parent: Element | None, before: Element | None) -> Element | None:
     ident: str | None = None
-    role, label, value = "", None, None
+    role, label, value, hint = "", None, None, ""
     states: set[str] = set()
     centre: tuple[int, int] | None = None
     for position, token in enumerate(_TOKEN.finditer(body)):
@@ -106,6 +113,7 @@ def _element(body: str, *, depth: int, parent: Element | None, before: Element |
             value = _text(own)
         elif key is not None:
             value = _text(key_text) if key in ("value", "text") else value
+            hint = _text(key_text) if key == "hint" else hint
         elif flag is not None:
             states.add(flag if flag_word == "true" else _NEGATED.get(flag, "") if flag_word == "false" else flag_word)
         elif quoted is not None:
@@ -124,11 +132,13 @@ def _element(body: str, *, depth: int, parent: Element | None, before: Element |
         return None
     label = label or ""
     beside = before.label if before is not None and before.depth == depth and before.role == "text" else ""
-    caption = label or (parent.label if parent is not None else "") or beside
-    return Element(
-        id=ident, role=role, label=label, caption=caption, depth=depth, value=value,
+    element = Element(
+        id=ident, role=role, label=label, caption=label, depth=depth, value=value,
         states=frozenset(states - {""}), centre=centre,
     )  # fmt: skip
+    if label or not (element.is_field or element.checked is not None):
+        return element
+    return structs.replace(element, caption=hint or (parent.label if parent is not None else "") or beside)
 
 
 def _text(quoted: str) -> str:

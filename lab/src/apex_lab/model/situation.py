@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from apex_lab.model.labels import ENOUGH, fit, words
-from apex_lab.model.moves import Launch, Move, Swipe, Tap, finish
+from apex_lab.model.moves import Launch, Move, Swipe, Tap, Way, finish
 from apex_lab.model.prompt import Prompt, Turn
 from apex_lab.model.screen import Element
 
@@ -36,6 +36,11 @@ class Situation(Struct, frozen=True, kw_only=True):
     def history(self) -> tuple[Turn, ...]:
         """The turns so far, oldest first."""
         return self.prompt.history
+
+    @property
+    def turns(self) -> int:
+        """How many turns are over; a long history leaves lines out, their numbers tell."""
+        return self.history[-1].number if self.history else 0
 
     def find(
         self,
@@ -74,7 +79,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     def in_app(self, name: str) -> bool:
         """Whether the app in front is this one, by its package or page."""
         screen = self.prompt.screen
-        return any(word in words(screen.app.replace(".", " ")) for word in words(name)) or (
+        parts = words(screen.app.replace(".", " "))
+        return any(part.startswith(word) for word in words(name) for part in parts) or (
             not screen.app and fit(name, screen.page) >= 0.7
         )
 
@@ -89,9 +95,14 @@ def tap(element: Element, intent: str, expect: str) -> Move:
     return Move(act=Tap(element=element), intent=intent, expect=expect)
 
 
+def swipe(at: Situation, towards: Way) -> Swipe:
+    """A swipe over the part of the screen that no keyboard covers."""
+    return Swipe(towards=towards, size=at.prompt.screen.size, short=at.prompt.screen.keyboard)
+
+
 def scroll_for(at: Situation, what: str, *, limit: int = _SCROLLS) -> Move | None:
     """One more swipe in search of something: down until nothing new comes, then up. None: everything was seen."""
-    what = what.replace('"', "'")
+    what = what.replace('"', "'")[:40].strip()
     run: list[tuple[str, str]] = []
     for turn in reversed(at.history):
         looked = _LOOKED.search(turn.rationale)
@@ -109,13 +120,13 @@ def scroll_for(at: Situation, what: str, *, limit: int = _SCROLLS) -> Move | Non
             return None
         way = "up"
     return Move(
-        act=Swipe(towards="up" if way == "up" else "down", size=at.prompt.screen.size),
+        act=swipe(at, "up" if way == "up" else "down"),
         intent=f'look for "{what}" further {way} (view {view})',
         expect=f'Other entries come into view, perhaps "{what}".',
     )
 
 
-def open_app(at: Situation, name: str, package: str) -> Move | None:
+def open_app(at: Situation, name: str, *, android: str, ios: str) -> Move | None:
     """The next way to get an app in front: its icon, its package, its name. None: all were tried or it is in front."""
     if at.in_app(name):
         return None
@@ -123,6 +134,7 @@ def open_app(at: Situation, name: str, package: str) -> Move | None:
     by_icon = f"open {name} by its icon"
     if at.in_app("launcher") and (icon := at.find(name)) and at.times(by_icon) < 2:
         return tap(icon, by_icon, expect)
+    package = ios if at.prompt.screen.app.startswith("com.apple.") else android
     for app in (package, name):
         intent = f'launch the app "{app}"'
         if at.failed(intent) == 0 and at.times(intent) < 2:

@@ -133,7 +133,8 @@ def _at(ident: str | None, centre: tuple[int, int] | None, tool: Tool) -> Json:
 
 def _stroke(act: Swipe, *, scroll: bool) -> Json:
     width, height = act.size
-    near, far = (width // 2, height * 7 // 10), (width // 2, height * 3 // 10)
+    low, high = (45, 18) if act.short else (70, 30)
+    near, far = (width // 2, height * low // 100), (width // 2, height * high // 100)
     if act.towards in ("left", "right"):
         near, far = (width * 8 // 10, height // 2), (width * 2 // 10, height // 2)
     start, end = (near, far) if act.towards in ("down", "right") else (far, near)

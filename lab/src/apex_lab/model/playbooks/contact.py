@@ -30,9 +30,15 @@ def _phone(at: Situation) -> str:
 
 
 def _in_form(at: Situation) -> bool:
-    return at.find("Name", "First name", "Phone", among=at.fields()) is not None or (
-        bool(at.fields()) and at.find("Save", least=0.9) is not None
-    )
+    named = at.find("Name", "First name", "Phone", among=at.fields())
+    return named is not None or at.find("Save", least=0.9) is not None
+
+
+def _saved(at: Situation) -> bool:
+    """Whether the form was sent off; without rationales in the history: whether anything was typed."""
+    if any(turn.rationale for turn in at.history):
+        return at.times(_SAVE) > at.failed(_SAVE)
+    return any(turn.tool == "input_text" for turn in at.history)
 
 
 def _seen(at: Situation, least: float) -> Element | None:
@@ -43,7 +49,7 @@ def _seen(at: Situation, least: float) -> Element | None:
 def _done(at: Situation) -> Move | None:
     if _in_form(at):
         return None
-    saved = at.times(_SAVE) > at.failed(_SAVE) or any(turn.tool == "input_text" for turn in at.history)
+    saved = _saved(at)
     if saved and (line := _seen(at, 0.7)):
         return finish(True, f'the contact "{_name(at)}" is saved and shown', answer=_name(at), evidence=line.label)
     if not saved and not _phone(at) and at.in_app("contacts") and (line := _seen(at, 0.95)):
@@ -85,7 +91,7 @@ def _fill(field: Element, text: str) -> Move | None:
 def _type(field: Element, text: str) -> Move:
     return Move(
         act=Type(text=text, element=field),
-        intent=f'type "{text}" into "{field.caption}"',
+        intent=f'type "{text[:60]}" into "{field.caption}"',
         expect=f'The field shows "{text}".',
     )
 
@@ -131,7 +137,7 @@ CONTACT = Playbook(
         _fill_phone,
         _save,
         _create,
-        lambda at: open_app(at, "Contacts", "com.apex.contacts"),
+        lambda at: open_app(at, "Contacts", android="com.android.contacts", ios="com.apple.MobileAddressBook"),
         _leave,
         _search,
     ),

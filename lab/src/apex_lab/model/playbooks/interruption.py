@@ -8,7 +8,7 @@ from apex_lab.model.moves import Move
 from apex_lab.model.situation import Situation, tap
 
 _SURE = 0.9
-_FEW = 6
+_FEW = 4
 
 
 def allow_permission(at: Situation) -> Move | None:
@@ -21,10 +21,10 @@ def allow_permission(at: Situation) -> Move | None:
 
 def dismiss_notice(at: Situation) -> Move | None:
     """A small dialog that stands in the way: the button that changes least."""
-    usable = [element for element in at.elements if element.usable]
+    usable = [element for element in at.elements if element.usable and element.label]
     named = any(word in line.role for line in at.elements for word in ("dialog", "alert", "popup"))
-    page = at.prompt.screen.page.casefold()
-    if at.fields() or not (named or "dialog" in page or "not responding" in page) or len(usable) > _FEW:
+    only_buttons = len(usable) > 1 and all("button" in element.role for element in usable)
+    if at.fields() or not (named or only_buttons or at.prompt.screen.app == "android") or len(usable) > _FEW:
         return None
     buttons = [element for element in usable if fit("Not now", element.label) >= _SURE]
     return tap(buttons[0], f'close the notice with "{buttons[0].label}"', "The notice is gone.") if buttons else None

@@ -6,10 +6,10 @@ What could change anything on a phone (switches, fields, buttons that delete, ca
 import re
 
 from apex_lab.model.labels import words
-from apex_lab.model.moves import Move, Swipe, finish
+from apex_lab.model.moves import Move, finish
 from apex_lab.model.playbook import Playbook
 from apex_lab.model.screen import Element
-from apex_lab.model.situation import Situation, tap
+from apex_lab.model.situation import Situation, swipe, tap
 
 _HARMFUL = frozenset(
     [
@@ -62,20 +62,20 @@ def _count(at: Situation) -> int:
 
 
 def _enough(at: Situation) -> Move | None:
-    done = len(at.history)
+    done = at.turns
     return finish(True, f"looked around for {done} turns") if done >= _count(at) else None
 
 
 def _look(at: Situation) -> Move | None:
-    turn = len(at.history)
+    turn = at.turns
     label = f"look around, turn {turn + 1} of {_count(at)}"
     harmless = [element for element in at.elements if _harmless(element)]
     if harmless and turn % 2 == 0:
         element = harmless[(turn // 2) % len(harmless)]
-        return tap(element, f'{label}: tap "{element.label}"', "Some screen is shown.")
+        return tap(element, f'{label}: tap "{element.label[:60]}"', "Some screen is shown.")
     way = "down" if turn % 4 == 1 else "up"
     return Move(
-        act=Swipe(towards=way, size=at.prompt.screen.size),
+        act=swipe(at, way),
         intent=f"{label}: scroll {way}",
         expect="The list has moved, or not.",
     )

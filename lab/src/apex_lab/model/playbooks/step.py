@@ -79,8 +79,13 @@ def parse_steps(goal: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def _half_quoted(text: str | None) -> bool:
+    """Whether words stand beside a quoted text: more was meant than a name."""
+    return bool(text and _HELD.search(text) and not _HELD.fullmatch(text))
+
+
 def _step(part: str) -> tuple[Verb, dict[str, str | None]] | None:
     for verb, form in _FORMS:
-        if match := form.fullmatch(part):
+        if (match := form.fullmatch(part)) and not any(map(_half_quoted, match.groupdict().values())):
             return verb, match.groupdict()
     return None

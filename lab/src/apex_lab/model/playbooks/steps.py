@@ -7,12 +7,12 @@ Verbs: tap, open, launch, type ... into, scroll, close, check. Each act names it
 import re
 from typing import assert_never
 
-from apex_lab.model.moves import Launch, Move, Swipe, Terminate, Type, finish
+from apex_lab.model.moves import Launch, Move, Terminate, Type, finish
 from apex_lab.model.playbook import Playbook
 from apex_lab.model.playbooks.interruption import INTERRUPTIONS
 from apex_lab.model.playbooks.step import Step, parse_steps
 from apex_lab.model.screen import Element
-from apex_lab.model.situation import Situation, scroll_for, tap
+from apex_lab.model.situation import Situation, scroll_for, swipe, tap
 
 _MARK = re.compile(r"step (\d+) of \d+: ")
 _TOOLS = {
@@ -87,7 +87,7 @@ def _next(at: Situation) -> Move | None:
     if done == len(steps):
         shown = _shows(at, steps[-1])
         return finish(True, f"all {len(steps)} steps are done", evidence=shown.label if shown else None)
-    step, mark = steps[done], f"step {done + 1} of {len(steps)}: {steps[done].text}"
+    step, mark = steps[done], f"step {done + 1} of {len(steps)}: {steps[done].text[:100].strip()}"
     return _act(at, step, mark) or _find(at, step, mark)
 
 
@@ -106,9 +106,7 @@ def _act(at: Situation, step: Step, mark: str) -> Move | None:
         case "type" if target is not None or not step.where:
             return Move(act=Type(text=step.what, element=target), intent=mark, expect=f'The field shows "{step.what}".')
         case "scroll":
-            return Move(
-                act=Swipe(towards=step.way, size=at.prompt.screen.size), intent=mark, expect="The list has moved."
-            )
+            return Move(act=swipe(at, step.way), intent=mark, expect="The list has moved.")
         case "launch":
             return _launch(at, step, mark)
         case "open" if step.what.casefold() in _APPS:

@@ -33,6 +33,7 @@ _OTHERS = frozenset(
         "notifications",
     ]
 )
+_LIST = "look for the connected one in the list of networks"
 _NOT_ENTRIES = ("heading", "title", "image")
 _CONNECTED = re.compile(
     r"(?:(?:connected|verbunden|conectado) (?:to|mit|a)|(?:current )?network(?: name)?:|ssid:)"
@@ -72,6 +73,8 @@ def network_name(at: Situation) -> tuple[str, str] | None:
         parts = [part.strip() for part in line.label.split(",")]
         if len(parts) > 1 and any(part.casefold() == "connected" for part in parts[1:]):
             return parts[0], line.label
+        if line.label.casefold().endswith(" connected") and "not connected" not in line.label.casefold():
+            return line.label[: -len("connected")].strip(" ,:"), line.label
         if line.label.casefold() == "connected" and index:
             return at.elements[index - 1].label, line.label
         if line.label and ("connected" in line.states or (line.value or "").casefold() == "connected"):
@@ -90,7 +93,7 @@ def _set_switch(at: Situation) -> Move | None:
 def _report(at: Situation) -> Move | None:
     switch = _switch(at)
     if switch is None:
-        return None
+        return _report_from_list(at)
     state = f"{_what(at)} is {'on' if switch.checked else 'off'}"
     network = network_name(at) if fit("Wi-Fi", _what(at)) >= 0.9 and switch.checked else None
     if network is not None:
@@ -99,7 +102,18 @@ def _report(at: Situation) -> Move | None:
     if not at.slots["report"]:
         return finish(True, state, evidence=switch.caption)
     more = scroll_for(at, "network name", limit=3)
+    networks = at.find("Wi-Fi networks", "Available networks", least=0.85)
+    if more is None and networks is not None and not at.times(_LIST):
+        return tap(networks, _LIST, "The networks are listed, the connected one among them.")
     return more or finish(False, f"{state}, but no network name is shown")
+
+
+def _report_from_list(at: Situation) -> Move | None:
+    """On the list of networks, which has no switch: the one that is connected."""
+    network = network_name(at) if at.slots["report"] and at.times(_LIST) else None
+    if network is None:
+        return None
+    return finish(True, f'{_what(at)} is on; connected to "{network[0]}"', answer=network[0], evidence=network[1])
 
 
 def _enter(at: Situation) -> Move | None:
@@ -151,7 +165,7 @@ TOGGLE = Playbook(
         *INTERRUPTIONS,
         _set_switch,
         _report,
-        lambda at: open_app(at, "Settings", "com.apex.settings"),
+        lambda at: open_app(at, "Settings", android="com.android.settings", ios="com.apple.Preferences"),
         _enter,
         _leave,
         _search,

@@ -19,9 +19,9 @@ def _look(at: Situation) -> Move | None:
 
 
 def _launcher(at: Situation) -> Move | None:
-    if at.in_app("launcher") or at.times(_HOME) or not at.prompt.screen.app.startswith("com.apex."):
+    if at.in_app("launcher") or at.times(_HOME) or at.prompt.screen.app.startswith("com.apple."):
         return None
-    return Move(act=Launch(app="com.apex.launcher"), intent=_HOME, expect="The launcher with its icons is shown.")
+    return Move(act=Launch(app="com.android.launcher3"), intent=_HOME, expect="The launcher with its icons is shown.")
 
 
 def _give_up(at: Situation) -> Move:
