@@ -1,0 +1,1 @@
+"""How a model is asked: three wire formats, two transports, one protocol."""

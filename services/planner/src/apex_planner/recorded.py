@@ -1,0 +1,108 @@
+"""Paying once: every provider call is recorded under its key, and a recorded call is answered from its record.
+
+Whoever calls a provider does it through here, planner or endpoint: read the record; claim the turn; call; record;
+answer. A call that is lost before its record stays invisible, and is paid for again: said in the README.
+"""
+
+import asyncio
+import logging
+import time
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from opentelemetry.trace import Span, SpanKind
+
+from apex_bus.tracing import span
+from apex_planner.clients.protocol import Answer, ProviderClient
+from apex_schemas.decision import DecisionFault, DecisionRecord, DecisionReply, DecisionRequest
+from apex_schemas.steps import DecisionKey
+
+log = logging.getLogger(__name__)
+
+
+class Ledger(Protocol):
+    @property
+    def worker(self) -> str: ...
+
+    async def recorded(self, key: DecisionKey) -> DecisionRecord | None: ...
+
+    def claim(self, key: DecisionKey) -> AbstractAsyncContextManager[bool]:
+        """Hold the turn for a call, kept alive while open; False when another holds it."""
+        ...
+
+    async def record(self, record: DecisionRecord) -> DecisionRecord:
+        """Write once. What is returned is what is stored, by whomever."""
+        ...
+
+
+class RecordedClient:
+    """A ToolCallingClient: a provider behind a ledger. At most `concurrency` provider calls are in flight."""
+
+    def __init__(self, provider: ProviderClient, ledger: Ledger, *, concurrency: int, wait_s: float = 0.25) -> None:
+        self._provider, self._ledger = provider, ledger
+        self._free = asyncio.Semaphore(concurrency)
+        self._wait_s = wait_s
+
+    async def decide(self, request: DecisionRequest) -> DecisionReply:
+        while True:
+            if (known := await self._ledger.recorded(request.key)) is not None:
+                return known.reply
+            async with self._free, self._ledger.claim(request.key) as held:
+                if held:
+                    return await self._call(request)
+            await asyncio.sleep(self._wait_s)
+
+    async def _call(self, request: DecisionRequest) -> DecisionReply:
+        # The record may have come between the look and the claim.
+        if (known := await self._ledger.recorded(request.key)) is not None:
+            return known.reply
+        asked_at_ms = time.time_ns() // 1_000_000
+        with span("chat", task=request.key.task, kind=SpanKind.CLIENT) as current:
+            current.set_attribute("apex.turn", request.key.turn)
+            answer = await self._provider.ask(request)
+            _describe(current, answer.reply)
+        if answer.ignored:
+            log.info("unknown parts of an answer were ignored: %s", ", ".join(answer.ignored))
+        record = record_of(request, answer, requested_at_ms=asked_at_ms, worker=self._ledger.worker)
+        return (await self._ledger.record(record)).reply
+
+
+def record_of(
+    request: DecisionRequest, answer: Answer, *, requested_at_ms: int = 0, worker: str = ""
+) -> DecisionRecord:
+    """All of a call, without the bytes of its picture."""
+    picture = request.picture
+    return DecisionRecord(
+        key=request.key,
+        system_prompt=request.system_prompt,
+        user_prompt="\n".join(request.user_blocks),
+        tools=tuple(tool.name for tool in request.tools),
+        reply=answer.reply,
+        raw_answer=answer.raw,
+        screenshot_sha256=picture.sha256 if picture else None,
+        screenshot_bytes=len(picture.data) if picture else None,
+        requested_at_ms=requested_at_ms,
+        worker=worker,
+    )
+
+
+def _describe(current: Span, reply: DecisionReply) -> None:
+    """The call by the GenAI conventions, without any content."""
+    usage = reply.usage
+    current.update_name(f"chat {reply.model}")
+    current.set_attributes(
+        {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": reply.provider,
+            "gen_ai.request.model": reply.model,
+            "gen_ai.usage.input_tokens": usage.input_tokens,
+            "gen_ai.usage.output_tokens": usage.output_tokens,
+            "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
+            "gen_ai.usage.cache_write.input_tokens": usage.cache_write_tokens,
+            "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
+        }
+    )
+    if reply.stop_reason:
+        current.set_attribute("gen_ai.response.finish_reasons", [reply.stop_reason])
+    if isinstance(reply, DecisionFault):
+        current.set_attribute("error.type", reply.code)
