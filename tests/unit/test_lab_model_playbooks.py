@@ -45,6 +45,7 @@ class PaperPhone:
     asks: bool = True
     offset: int = 0
     popup: bool = False
+    tall: bool = False
     draft: dict[str, str] = field(default_factory=dict[str, str])
     saved: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     keys: list[str] = field(default_factory=list[str])
@@ -93,7 +94,8 @@ class PaperPhone:
             value = self.draft.get(hint)
             fields.append((f"field ={json.dumps(value)}" if value else f'field empty hint="{hint}"', hint))
         able = "" if self.draft.get("Name") else " disabled"
-        return [*fields, (f'button "Save"{able}', "save"), ('button "Close"', "bad")]
+        whole: Lines = [*fields, (f'button "Save"{able}', "save"), ('button "Close"', "bad")]
+        return whole[self.offset : self.offset + 1] if self.tall else whole
 
     def text(self) -> str:
         app, page, lines = self.lines()
@@ -116,7 +118,8 @@ class PaperPhone:
                 self._tap(key)
                 return f'tap "{key}"', True
             case "swipe":
-                self.offset = max(0, min(14, self.offset + (5 if given["y1"] > given["y2"] else -5)))
+                step, end = (1, 3) if self.page == "form" else (5, 14)
+                self.offset = max(0, min(end, self.offset + (step if given["y1"] > given["y2"] else -step)))
                 return "swipe", True
             case "input_text":
                 self.draft[self.keys[int(given["element"][1:])]] = given["text"]
@@ -144,7 +147,7 @@ class PaperPhone:
             case "nowhere":
                 pass
             case _:
-                self.page = key
+                self.page, self.offset = key, 0
 
 
 def play(
@@ -234,6 +237,22 @@ def test_a_contact_is_created_through_permission_question_and_form(goal: str, na
 
     assert end["success"] is True
     assert phone.saved == [{"Name": name, "Phone": phone_number}]
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_form_that_shows_one_thing_at_a_time_is_scrolled_and_filled(silent: bool) -> None:
+    phone = PaperPhone(page="contacts", tall=True)
+
+    end = play(phone, "create a contact named Zoë with phone 555", silent=silent)
+
+    assert end["success"] is True
+    assert phone.saved == [{"Name": "Zoë", "Phone": "555"}]
+
+
+def test_a_switch_is_found_behind_the_entry_whose_summary_names_it() -> None:
+    names = {"Network & internet": "Radio stuff, Wi-Fi, Bluetooth"}
+
+    assert play(PaperPhone(renamed=names), WIFI)["success"] is True
 
 
 def test_a_form_without_a_save_button_ends_false_and_nothing_is_closed() -> None:

@@ -17,7 +17,7 @@ from apex_lab.model.screen import Element
 
 _LOOKED = re.compile(r'look for "(?P<what>[^"]*)" further (?P<way>up|down) \(view (?P<view>[0-9a-f]{4})\)')
 _SCROLLS = 12
-_BLIND_SCROLLS = 6
+_BLIND = 4
 _CHANGING = re.compile(r"\d+:\d\d|\d+ ?%")
 
 
@@ -111,10 +111,10 @@ def scroll_for(at: Situation, what: str, *, limit: int = _SCROLLS) -> Move | Non
         if turn.success is not False or not run:
             run.append((looked["way"], looked["view"]))
     total = at.times(f'look for "{what}" further')
-    silent = sum(1 for turn in at.history if not turn.rationale and turn.tool in ("swipe", "scroll"))
-    if len(run) >= limit or total >= 2 * limit or silent >= _BLIND_SCROLLS:
+    blind, in_row = _blind_scrolls(at)
+    if len(run) >= limit or total >= 2 * limit or in_row >= 2 * _BLIND or blind >= 4 * _BLIND:
         return None
-    way, view = (run[0][0] if run else "down"), at.view()
+    way, view = (run[0][0] if run else "down" if in_row < _BLIND else "up"), at.view()
     if any(seen == (way, view) for seen in run):
         if way == "up":
             return None
@@ -124,6 +124,12 @@ def scroll_for(at: Situation, what: str, *, limit: int = _SCROLLS) -> Move | Non
         intent=f'look for "{what}" further {way} (view {view})',
         expect=f'Other entries come into view, perhaps "{what}".',
     )
+
+
+def _blind_scrolls(at: Situation) -> tuple[int, int]:
+    """Swipes in the history that came without a rationale: all of them, and those since the last other act."""
+    blind = [not turn.rationale and turn.tool in ("swipe", "scroll") for turn in at.history]
+    return sum(blind), next((count for count, one in enumerate(reversed(blind)) if not one), len(blind))
 
 
 def open_app(at: Situation, name: str, *, android: str, ios: str) -> Move | None:

@@ -59,6 +59,12 @@ def _done(at: Situation) -> Move | None:
     return None
 
 
+def _typed(at: Situation, text: str) -> bool:
+    """Whether an earlier turn typed this; a field that has been scrolled out of sight cannot be read."""
+    typed = [turn for turn in at.history if turn.tool == "input_text" and turn.success is not False]
+    return any(f'type "{text[:60]}" into' in turn.rationale or text[:30] in turn.action for turn in typed)
+
+
 def _fill_name(at: Situation) -> Move | None:
     if not _in_form(at) or any(_plain(field.value) == _plain(_name(at)) for field in at.fields()):
         return None
@@ -67,7 +73,9 @@ def _fill_name(at: Situation) -> Move | None:
     if first is not None and last is not None and given:
         return _fill(first, given) or _fill(last, family)
     field = at.find("Name", "First name", among=at.fields())
-    return _fill(field, _name(at)) if field is not None else scroll_for(at, "Name")
+    if field is not None:
+        return _fill(field, _name(at))
+    return None if _typed(at, _name(at)) else scroll_for(at, "Name")
 
 
 def _fill_phone(at: Situation) -> Move | None:
@@ -77,6 +85,8 @@ def _fill_phone(at: Situation) -> Move | None:
     field = at.find("Phone", among=at.fields())
     if field is not None:
         return _type(field, _phone(at))
+    if _typed(at, _phone(at)):
+        return None
     more = at.find("Add phone", "More fields", least=0.9)
     intent = "show the field for the phone number"
     if more is not None and at.times(intent) < 2:

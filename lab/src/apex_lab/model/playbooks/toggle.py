@@ -124,24 +124,29 @@ def _enter(at: Situation) -> Move | None:
     ]
     parents = next((names for name, names in _PARENTS if name == _what(at)), ())
     for name in (_what(at), *parents):
-        entry = at.find(name, among=entries, least=0.8)
+        entry = at.find(name, among=entries, least=0.7)
         if entry is None or _OTHERS & set(words(entry.caption)):
             continue
         intent = f'open "{entry.caption}" to get to the switch of {_what(at)}'
-        if at.times(intent) < 2:
+        if at.times(intent) == at.failed(intent):
             return tap(entry, intent, f'The page "{entry.caption}" is shown.')
     return None
 
 
 def _leave(at: Situation) -> Move | None:
-    entered = at.times("to get to the switch of")
+    """The way up, three times at most."""
     up = at.find("Navigate up", least=0.9)
     intent = "leave this page of Settings"
-    return tap(up, intent, "The page above is shown.") if up and not entered and at.times(intent) < 3 else None
+    return tap(up, intent, "The page above is shown.") if up and at.times(intent) < 3 else None
+
+
+def _leave_first(at: Situation) -> Move | None:
+    """From a page that some earlier task left open there is no use in searching."""
+    return None if at.times("to get to the switch of") else _leave(at)
 
 
 def _search(at: Situation) -> Move | None:
-    more = scroll_for(at, _what(at))
+    more = scroll_for(at, _what(at)) or _leave(at)
     page = at.prompt.screen.page or "this screen"
     return more or finish(False, f'there is no switch for {_what(at)} on "{page}": all of it was looked at')
 
@@ -167,7 +172,7 @@ TOGGLE = Playbook(
         _report,
         lambda at: open_app(at, "Settings", android="com.android.settings", ios="com.apple.Preferences"),
         _enter,
-        _leave,
+        _leave_first,
         _search,
     ),
 )  # fmt: skip
