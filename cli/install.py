@@ -32,15 +32,12 @@ MEMBERS = (
 )
 LEVELS = ("runtime", "all")
 """Each includes those before it."""
-NOT_WRITABLE, PIP_FAILED, INTERRUPTED = 4, 5, 130
+NOT_INSTALLED, INTERRUPTED = 6, 130
+"""Exit codes, as the command's own are."""
 
 
 class InstallFailed(Exception):
-    """Carries the exit code; its text says what failed, where, and what to do."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(text)
-        self.code = code
+    """Its text says what failed, where, and what to do."""
 
 
 def main(level: str, stamp: str) -> int:
@@ -53,13 +50,13 @@ def main(level: str, stamp: str) -> int:
                 _install(level, stamp)
     except PermissionError as error:
         say(f"cannot write to {error.filename}; run as the owner of {ROOT}, or in a clone of your own")
-        return NOT_WRITABLE
+        return NOT_INSTALLED
     except OSError as error:
         say(f"could not install into {VENV}: {error}; mend that and run this again")
-        return NOT_WRITABLE
+        return NOT_INSTALLED
     except InstallFailed as failure:
         say(str(failure))
-        return failure.code
+        return NOT_INSTALLED
     except KeyboardInterrupt:
         say("interrupted; the next run makes .venv anew")
         return INTERRUPTED
@@ -150,7 +147,7 @@ def _run(what: str, command: list[str], *, mode: str = "a", progress: bool = Fal
     if process.returncode:
         shown = "\n".join(f"    {line}" for line in tail)
         hint = "is the package index reachable? (pip's own settings say which one)"
-        raise InstallFailed(PIP_FAILED, f"could not {what}; {hint}\n{shown}\n  the whole output is in {LOG}")
+        raise InstallFailed(f"could not {what}; {hint}\n{shown}\n  the whole output is in {LOG}")
 
 
 class Progress:

@@ -7,6 +7,7 @@ Consumes `task.*.<task>.*` slots that clients may follow and the answers of `que
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -142,14 +143,13 @@ class Client:
 @asynccontextmanager
 async def connected(place: Place) -> AsyncGenerator[Client]:
     """A client at the place. Raises NotReachable when there is no server or it does not know us."""
+    _check_seed(place)
     try:
         bus = await connect(place.identity, place.settings, timeout_s=CONNECT_SECONDS)
     except Unreachable as error:
         raise NotReachable("no NATS server answers", place.found) from error
     except NotPermitted as error:
         raise NotReachable(f"{str(error).split(';')[0]},", place.found) from error
-    except OSError as error:
-        raise NotReachable(f"the credentials cannot be read ({error}) for the server", place.found) from error
     try:
         yield Client(bus, place.found)
     finally:
@@ -172,6 +172,15 @@ def run(place: Place, work: Callable[[Client], Awaitable[Result]]) -> Result:
         return asyncio.run(whole())
     except BusError as error:
         raise NotReachable(f"{str(error).split(';')[0]},", place.found) from error
+
+
+def _check_seed(place: Place) -> None:
+    """Before anything is tried: a seed that cannot be read is no fault of the server."""
+    try:
+        if place.settings.seed_file:
+            Path(place.settings.seed_file).read_bytes()
+    except OSError as error:
+        raise NotReachable(f"APEX_NATS_SEED_FILE cannot be read ({error}), so nobody was asked", place.found) from error
 
 
 def _happening(subject: str, data: bytes) -> Happening:

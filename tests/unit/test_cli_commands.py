@@ -1,0 +1,89 @@
+"""The command line: what it says of itself, and that an error is a sentence with an exit code."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from apex_cli import __version__
+from apex_cli.app import OWN, main
+
+NOWHERE = "nats://127.0.0.1:1"
+TASK = "0123456789abcdef0123456789abcdef"
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert __version__ in capsys.readouterr().out
+
+
+def test_help_names_every_command_how_the_server_is_found_and_the_exit_codes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    for part in (*OWN, "demo", "up", "APEX_NATS_URL", "APEX_NATS_SEED_FILE", "apex up", "as the guest", "130"):
+        assert part in printed
+
+
+@pytest.mark.parametrize("name", [*OWN, "demo", "up"])
+def test_every_command_has_a_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    assert "Usage: apex" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "not-an-id"],
+        ["cancel", "0" * 32],
+        ["submit", "x", "--device", "Not An Alias"],
+        ["submit", "x", "--pool", "none"],
+        ["submit", "x", "--max-turns", "0"],
+        ["nonsense"],
+    ],
+)
+def test_a_wrong_command_line_ends_2_with_a_sentence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "Error" in said
+    assert "Traceback" not in said
+
+
+def test_a_goal_that_no_request_may_have_ends_5(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["submit", "x" * 5_000]) == 5
+    assert "the goal cannot be used" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words", [["submit", "turn on Wi-Fi"], ["show"], ["tasks"], ["devices"], ["cancel", TASK]], ids=lambda w: w[0]
+)
+def test_without_a_server_a_command_ends_3_and_says_where_it_looked(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("APEX_NATS_URL", NOWHERE)
+    assert main(words) == 3
+    said = capsys.readouterr().err
+    assert f"no NATS server answers at {NOWHERE} (from APEX_NATS_*)" in said
+    assert "apex up" in said
+    assert "Traceback" not in said
+
+
+def test_credentials_that_cannot_be_read_end_3(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("APEX_NATS_URL", NOWHERE)
+    monkeypatch.setenv("APEX_NATS_SEED_FILE", str(tmp_path / "no-seed"))
+    assert main(["tasks"]) == 3
+    assert "no-seed" in capsys.readouterr().err
+
+
+def test_every_pure_core_is_held_by_the_import_contract() -> None:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    contracts = {contract["id"]: contract for contract in settings["tool"]["importlinter"]["contracts"]}
+    sources = REPOSITORY.glob("services/*/src/*/decide.py")
+    modules = sorted(f"{source.parent.name}.decide" for source in sources)
+    assert modules
+    assert sorted(contracts["decide"]["source_modules"]) == modules
