@@ -123,7 +123,7 @@ class PaperPhone:
                 return "swipe", True
             case "input_text":
                 self.draft[self.keys[int(given["element"][1:])]] = given["text"]
-                return f"input_text {json.dumps(given['text'])}", True
+                return f"input_text {json.dumps(given['text'], ensure_ascii=False)}", True
             case _:
                 here = {"com.android.settings": "settings", "com.android.contacts": "contacts"}.get(given["app"])
                 self.page = here or self.page

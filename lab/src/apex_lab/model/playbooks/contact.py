@@ -35,10 +35,11 @@ def _in_form(at: Situation) -> bool:
 
 
 def _saved(at: Situation) -> bool:
-    """Whether the form was sent off; without rationales in the history: whether anything was typed."""
+    """Whether the form was sent off; without rationales in the history: whether something was typed and the list is back."""
     if any(turn.rationale for turn in at.history):
         return at.times(_SAVE) > at.failed(_SAVE)
-    return any(turn.tool == "input_text" for turn in at.history)
+    on_list = at.find("Create contact", least=0.85) is not None
+    return on_list and any(turn.tool == "input_text" for turn in at.history)
 
 
 def _seen(at: Situation, least: float) -> Element | None:
