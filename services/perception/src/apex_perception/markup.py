@@ -1,0 +1,112 @@
+"""A typed face for lxml: markup to a flat list of tags in document order. Nothing is fetched, nothing expanded.
+
+A parser target is used instead of a tree: the attributes arrive as dictionaries, which is what the time goes into.
+"""
+
+from typing import Protocol, cast
+
+import msgspec
+from lxml import etree  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType, reportAttributeAccessIssue]
+
+MAX_TAGS = 30_000
+TEXT = "#text"
+"""The tag of a piece of text, which stands in the attribute of the same name."""
+
+
+class Tag(msgspec.Struct, frozen=True):
+    name: str
+    attributes: dict[str, str]
+    parent: int
+    depth: int
+
+
+class Markup(msgspec.Struct, frozen=True):
+    """`ends[i]` is the index after the last descendant of tag i. `omitted` counts what exceeded MAX_TAGS."""
+
+    tags: list[Tag]
+    ends: list[int]
+    omitted: int = 0
+
+
+class _Parser(Protocol):
+    pass
+
+
+class _Lxml(Protocol):
+    XMLSyntaxError: type[Exception]
+
+    def XMLParser(  # noqa: N802
+        self, *, target: object, recover: bool, resolve_entities: str, no_network: bool, load_dtd: bool,
+        huge_tree: bool, remove_comments: bool, remove_pis: bool,
+    ) -> _Parser: ...  # fmt: skip
+    def HTMLParser(self, *, target: object, no_network: bool, encoding: str) -> _Parser: ...  # noqa: N802
+    def fromstring(self, text: bytes, parser: _Parser) -> Markup: ...
+
+
+_lxml = cast("_Lxml", etree)
+
+
+class _Collector:
+    """Receives the parser's events. What lies beyond MAX_TAGS is counted and left out."""
+
+    def __init__(self, *, with_text: bool) -> None:
+        self.tags: list[Tag] = []
+        self.ends: list[int] = []
+        self.open: list[int] = []
+        self.skipped = 0
+        self.skipping = 0
+        self.with_text = with_text
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if self.skipping or len(self.tags) >= MAX_TAGS:
+            self.skipped += 1
+            self.skipping += 1
+            return
+        open_ = self.open
+        self.tags.append(Tag(name, attributes, open_[-1] if open_ else -1, len(open_)))
+        self.ends.append(0)
+        open_.append(len(self.ends) - 1)
+
+    def end(self, name: str) -> None:
+        if self.skipping:
+            self.skipping -= 1
+        elif self.open:
+            self.ends[self.open.pop()] = len(self.tags)
+
+    def data(self, text: str) -> None:
+        if self.with_text and not self.skipping and text.strip():
+            self.start(TEXT, {TEXT: text})
+            self.end(TEXT)
+
+    def close(self) -> Markup:
+        while self.open:
+            self.ends[self.open.pop()] = len(self.tags)
+        return Markup(self.tags, self.ends, self.skipped)
+
+
+def read_xml(text: str, *, recover: bool) -> Markup | None:
+    """The tags of a text of one root; None when it is not well-formed and `recover` is false.
+
+    `text` begins with the root, so that no document type can declare an entity: after a root it is an error. (With
+    `resolve_entities=False` libxml2 hands `&amp;` in attributes on as `&#38;`.)
+    """
+    collector = _Collector(with_text=False)
+    parser = _lxml.XMLParser(
+        target=collector, recover=recover, resolve_entities="internal", no_network=True, load_dtd=False,
+        huge_tree=True, remove_comments=True, remove_pis=True,
+    )  # fmt: skip
+    try:
+        return _lxml.fromstring(text.encode("utf-8", "replace"), parser)
+    except _lxml.XMLSyntaxError:
+        return collector.close() if recover else None
+
+
+def read_html(text: str) -> Markup | None:
+    """The tags of an HTML page and its pieces of text; any text has some."""
+    collector = _Collector(with_text=True)
+    try:
+        return _lxml.fromstring(
+            text.encode("utf-8", "replace"), _lxml.HTMLParser(target=collector, no_network=True, encoding="utf-8")
+        )
+    except _lxml.XMLSyntaxError:
+        return collector.close()
