@@ -35,7 +35,7 @@ def _in_form(at: Situation) -> bool:
 
 
 def _saved(at: Situation) -> bool:
-    """Whether the form was sent off; without rationales in the history: whether something was typed and the list is back."""
+    """Whether the form was sent off; without rationales: whether something was typed and the list is back."""
     if any(turn.rationale for turn in at.history):
         return at.times(_SAVE) > at.failed(_SAVE)
     on_list = at.find("Create contact", least=0.85) is not None
