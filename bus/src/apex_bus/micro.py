@@ -17,12 +17,12 @@ log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
 
-Answer = Callable[[bytes, Mapping[str, str]], Awaitable[bytes]]
+Answer = Callable[[bytes, Mapping[str, str]], Awaitable[bytes | None]]
 Stream = Callable[[bytes, Mapping[str, str]], AsyncIterator[bytes]]
 
 
 class Endpoint(NamedTuple):
-    """A subject and who answers on it: `answer` once, or `stream` several times, to the same inbox.
+    """A subject and who answers on it: `answer` once (None stays silent), or `stream` several times, to one inbox.
 
     With `each` every instance answers, otherwise one of them.
     """
@@ -66,7 +66,9 @@ async def _answer(request: Request, endpoint: Endpoint) -> None:
     headers = request.headers or {}
     try:
         if endpoint.answer is not None:
-            await request.respond(await endpoint.answer(request.data, headers))
+            answer = await endpoint.answer(request.data, headers)
+            if answer is not None:
+                await request.respond(answer)
         if endpoint.stream is not None:
             async for part in endpoint.stream(request.data, headers):
                 await request.respond(part)

@@ -25,14 +25,15 @@ EXPIRES_S: Final = 5.0
 HEARTBEAT_S: Final = 1.0
 _SILENCE_S: Final = 3.0
 _PAUSE_S: Final = 0.2
+_TAKE_S: Final = 1.0
 _CHECK_EVERY_S: Final = 60.0
 
 
 class Pull:
     """An async context manager; `next(n)` keeps requests for n messages open and returns the next message."""
 
-    def __init__(self, bus: Bus, consumer: Consumer) -> None:
-        self._bus, self._consumer = bus, consumer
+    def __init__(self, bus: Bus, consumer: Consumer, *, check: bool = True) -> None:
+        self._bus, self._consumer, self._checked = bus, consumer, check
         self._inbox: Subscription | None = None
         self._arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
         self._open = 0
@@ -42,7 +43,8 @@ class Pull:
     async def __aenter__(self) -> Self:
         self._bus.on_reconnect(self._wake)
         await self._rebind()
-        await self._check()
+        if self._checked:
+            await self._check()
         return self
 
     async def __aexit__(
@@ -76,6 +78,16 @@ class Pull:
             await self._check()
         return None
 
+    async def take(self) -> Msg | None:
+        """A message that is there now, or None. Not to be mixed with an open `next`."""
+        assert self._inbox is not None
+        await self._request({"batch": 1, "no_wait": True})
+        try:
+            msg = await asyncio.wait_for(self._arrived.get(), _TAKE_S)
+        except TimeoutError:
+            return None
+        return None if msg is None or _status(msg) is not None else msg
+
     async def _note(self, status: str, msg: Msg) -> None:
         if status == "100":
             return
@@ -86,20 +98,21 @@ class Pull:
             await asyncio.sleep(_PAUSE_S)
 
     async def _ask(self, batch: int) -> None:
-        assert self._inbox is not None
-        body = {
-            "batch": batch,
-            "expires": int(EXPIRES_S * 1e9),
-            "idle_heartbeat": int(HEARTBEAT_S * 1e9),
-        }
-        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
         self._open = batch
+        expires, heartbeat = int(EXPIRES_S * 1e9), int(HEARTBEAT_S * 1e9)
+        if not await self._request({"batch": batch, "expires": expires, "idle_heartbeat": heartbeat}):
+            self._open = 0
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _request(self, body: dict[str, int | bool]) -> bool:
+        assert self._inbox is not None
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
         try:
             await self._bus.client.publish(subject, msgspec.json.encode(body), reply=self._inbox.subject)
         except nats.errors.Error as error:
             log.warning("%s cannot be pulled from: %s", self._consumer.name, type(error).__name__)
-            self._open = 0
-            await asyncio.sleep(_PAUSE_S)
+            return False
+        return True
 
     def _wake(self) -> None:
         self._arrived.put_nowait(None)

@@ -21,7 +21,8 @@ class Record:
         """Replace the record if its sequence still is `last` (0: if there is none). None when somebody else wrote.
 
         With `ttl_s` the record vanishes unless it is written again in time; every write must carry it, since a
-        record written without would stay for ever. An unanswered write is read back and tried again.
+        record written without would stay for ever. Raises LogUnavailable when the write had no answer and no effect
+        that can be seen yet: repeat it with the same attempt.
         """
         data = envelope.encode(body, device=device, attempt=attempt)
         headers = {
@@ -30,13 +31,17 @@ class Record:
         }
         if ttl_s is not None:
             headers["Nats-TTL"] = f"{max(1, round(ttl_s))}s"
+        unanswered: LogUnavailable | None = None
         try:
             return await self._bus.publish(self.subject, data, headers=headers)
         except Refused as refused:
             if refused.code not in FENCE_REFUSALS:
                 raise
-        except LogUnavailable:
-            pass  # read back below: it may have been stored
+        except LogUnavailable as error:
+            unanswered = error  # it may have been stored all the same
         stored = await self.read()
-        ours = stored is not None and envelope.decode(stored.data).attempt == attempt
-        return stored.sequence if stored is not None and ours else None
+        if stored is not None and envelope.decode(stored.data).attempt == attempt:
+            return stored.sequence
+        if unanswered is not None and (stored.sequence if stored else 0) == last:
+            raise unanswered
+        return None

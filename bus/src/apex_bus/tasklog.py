@@ -7,9 +7,9 @@ refused reads the place back, and knows by its attempt id whether it was its own
 import asyncio
 import logging
 from collections import OrderedDict
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
-from apex_bus.connection import FENCE_REFUSALS, Bus, Refused, Stored
+from apex_bus.connection import FENCE_REFUSALS, Bus, Refused
 from apex_bus.errors import LogUnavailable
 from apex_bus.tracing import headers as trace_headers
 from apex_schemas import envelope
@@ -52,12 +52,25 @@ class Taken(NamedTuple):
     entry: Entry | None
 
 
-def entry_of(stored: Stored) -> Entry:
-    """Decode a stored slot and hold it against its subject. Raises WireError."""
-    slot = parse_slot(stored.subject)
-    message = envelope.decode(stored.data)
-    envelope.check_subject(message, stored.subject, task=slot.task, device=slot.device, turn=slot.turn)
-    return Entry(slot, message.body, stored.sequence, stored.timestamp_ns, message.attempt)
+class _Message(Protocol):
+    """A stored or delivered message: anything with a place in the stream."""
+
+    @property
+    def subject(self) -> str: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def sequence(self) -> int: ...
+    @property
+    def timestamp_ns(self) -> int: ...
+
+
+def entry_of(message: _Message) -> Entry:
+    """Decode a slot and hold it against its subject. Raises WireError."""
+    slot = parse_slot(message.subject)
+    decoded = envelope.decode(message.data)
+    envelope.check_subject(decoded, message.subject, task=slot.task, device=slot.device, turn=slot.turn)
+    return Entry(slot, decoded.body, message.sequence, message.timestamp_ns, decoded.attempt)
 
 
 class TaskLog:
@@ -128,13 +141,18 @@ class TaskLog:
         stored = await self._bus.get("TASKS", f"task.*.{task}.end.finished")
         return None if stored is None else entry_of(stored)
 
-    async def started(self, device: str, task: str) -> TaskStarted:
-        """How a task began. Raises LogTorn when that cannot be read."""
+    async def started_entry(self, device: str, task: str) -> Entry:
+        """The first slot of a task. Raises LogTorn when it cannot be read."""
         entry = await self._cached(started(device, task))
         if entry is None:
             raise LogTorn(task, 1, 0)
-        assert isinstance(entry.body, TaskStarted)
-        return entry.body
+        return entry
+
+    async def started(self, device: str, task: str) -> TaskStarted:
+        """How a task began. Raises LogTorn when that cannot be read."""
+        body = (await self.started_entry(device, task)).body
+        assert isinstance(body, TaskStarted)
+        return body
 
     async def world(self, device: str, task: str, turn: int) -> WorldState:
         """The World before turn `turn`: the start and every event before it. Raises LogTorn when one cannot be read."""

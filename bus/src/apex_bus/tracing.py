@@ -96,7 +96,7 @@ def span(
     task: str,
     cause: Mapping[str, str] | None = None,
     kind: SpanKind = SpanKind.INTERNAL,
-    **attributes: str | int | float | bool,
+    attributes: Mapping[str, str | int | float | bool] | None = None,
 ) -> Generator[Span]:
     """A span directly under the task's root, linked to what caused it. An error inside becomes its status."""
     parent = trace.set_span_in_context(NonRecordingSpan(root_context(task)))
@@ -107,14 +107,20 @@ def span(
         context=parent,
         kind=kind,
         links=[Link(caused_by)] if caused_by else [],
-        attributes={"apex.task": task, **attributes},
+        attributes={"apex.task": task, **(attributes or {})},
         record_exception=False,
     ) as current:
         yield current
 
 
 def export_root(
-    task: str, *, started_ns: int, ended_ns: int, failure: str | None, origin: str | None, **attributes: str | int
+    task: str,
+    *,
+    started_ns: int,
+    ended_ns: int,
+    failure: str | None,
+    origin: str | None,
+    attributes: Mapping[str, str | int],
 ) -> None:
     """Export a task's root span with its true duration. `origin` is the client's traceparent, kept as a link."""
     client = parse_traceparent(origin)

@@ -1,6 +1,8 @@
 """Who drives which phone: the record that survives its driver."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from apex_schemas.structs import Wire
 
@@ -9,12 +11,16 @@ Platform = Literal["android", "ios"]
 
 
 class SessionHandle(Wire, frozen=True, kw_only=True):
-    """An Appium session and where it lives. Whoever deletes it takes away the power of every act still queued in it."""
+    """An Appium session and where it lives. Whoever deletes it takes the power from every act still queued in it.
+
+    `scale` is pixels of the screenshot per unit of the session's coordinates.
+    """
 
     id: str
     url: str
     platform: Platform = "android"
     web: bool = False
+    scale: Annotated[float, Meta(gt=0, le=16)] = 1.0
 
 
 class Claim(Wire, frozen=True, kw_only=True):

@@ -380,7 +380,7 @@ class Consumer(Wire, frozen=True, kw_only=True):
     stream: str
     filters: tuple[str, ...]
     identity: Identity
-    ack_wait_s: float = 30
+    ack_wait_s: float = 10
     max_deliver: int = -1
     max_ack_pending: int = 1_000
 
@@ -437,13 +437,15 @@ def pool_consumer(pool: str) -> Consumer:
 
 
 def device_consumer(alias: str) -> Consumer:
-    """What the driver of one device acts on, one message at a time."""
+    """What the driver of one device acts on, in order. More than one may be pending: after a crash the message that
+    its last driver held stays pending until its ack wait, and must not keep the next one from the new driver."""
     return Consumer(
         name=f"DEVICE_{alias}",
         stream="TASKS",
         filters=(f"task.{alias}.*.*.planned", f"task.{alias}.*.end.finished"),
         identity=_I.EXECUTOR,
-        max_ack_pending=1,
+        ack_wait_s=10,
+        max_ack_pending=16,
     )
 
 

@@ -1,0 +1,31 @@
+"""What can go wrong between the executor and a phone.
+
+ExecutorError
+├── LeaseLost       somebody else drives the device now: stop at once
+├── DeviceFailed    the device cannot be used: no session, or not ready; it is set aside for a while
+└── ActRefused      an act that was not begun, with a code that reaches the model
+"""
+
+
+class ExecutorError(Exception):
+    """Base of all errors of the executor."""
+
+
+class LeaseLost(ExecutorError):
+    def __init__(self, device: str) -> None:
+        super().__init__(f"{device} is driven by somebody else now")
+        self.device = device
+
+
+class DeviceFailed(ExecutorError):
+    def __init__(self, device: str, reason: str) -> None:
+        super().__init__(f"{device} cannot be used: {reason}")
+        self.device, self.reason = device, reason
+
+
+class ActRefused(ExecutorError):
+    """Nothing was done to the phone. `message` is one sentence for the model."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code, self.message = code, message

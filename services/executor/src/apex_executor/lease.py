@@ -1,0 +1,135 @@
+"""The device record: who drives a device and which task it is on. Permanent, changed by compare-and-set, renewed.
+
+It is taken over when it has not changed for a lease, counted on the observer's own clock and only while reads
+succeed. The record outlives its driver, and with it the task: nothing expires.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from typing import Any, Final
+
+import msgspec
+
+from apex_bus.connection import Bus, Stored
+from apex_bus.errors import LogUnavailable
+from apex_bus.records import Record
+from apex_executor.errors import LeaseLost
+from apex_executor.settings import DeviceConfig
+from apex_schemas import envelope, subjects
+from apex_schemas.devices import Claim, DeviceRecord
+from apex_schemas.ids import new_attempt
+
+log = logging.getLogger(__name__)
+
+_MARGIN_S: Final = 2.0
+_UNANSWERED_TRIES: Final = 2
+
+
+class Lease:
+    """Our hold on one device, between `acquire` and LeaseLost or `release`."""
+
+    def __init__(self, bus: Bus, config: DeviceConfig, *, lease_s: float) -> None:
+        self._bus, self._config, self._lease_s = bus, config, lease_s
+        self._place = Record(bus, "DEVICES", subjects.device(config.alias))
+        self._writing = asyncio.Lock()
+        self._sequence = 0
+        self._renewed_at = 0.0
+        self.record = DeviceRecord(worker=bus.worker, epoch=0, platform=config.platform)
+
+    @property
+    def claim(self) -> Claim | None:
+        return self.record.claim
+
+    def held(self) -> bool:
+        """Whether nobody can have taken the device yet, with a margin: it lapses with time, no answer is needed."""
+        return time.monotonic() < self._renewed_at + self._lease_s - min(_MARGIN_S, self._lease_s / 4)
+
+    async def acquire(self) -> DeviceRecord | None:
+        """Wait until the device is ours. Returns the record as its last driver left it, claim and session included;
+        both are kept in ours, so that a crash from here on loses neither."""
+        watched: tuple[int, float] | None = None
+        while True:
+            try:
+                stored = await self._place.read()
+            except LogUnavailable:
+                watched = None
+                await asyncio.sleep(self._lease_s / 10)
+                continue
+            old = _record(stored)
+            now = time.monotonic()
+            if stored is not None and old is not None and not old.released:
+                if watched is None or watched[0] != stored.sequence:
+                    watched = (stored.sequence, now)
+                if now - watched[1] < self._lease_s:
+                    await asyncio.sleep(min(0.5, self._lease_s / 10))
+                    continue
+            if await self._take(stored, old):
+                return old
+
+    async def _take(self, stored: Stored | None, old: DeviceRecord | None) -> bool:
+        record = DeviceRecord(
+            worker=self._bus.worker,
+            epoch=(old.epoch if old else 0) + 1,
+            platform=self._config.platform,
+            session=old.session if old else None,
+            claim=old.claim if old else None,
+        )
+        sent_at = time.monotonic()
+        try:
+            sequence = await self._write(record, last=stored.sequence if stored else 0)
+        except LogUnavailable:
+            return False
+        if sequence is None:
+            return False
+        self.record, self._sequence, self._renewed_at = record, sequence, sent_at
+        log.info("%s is ours, epoch %d", self._config.alias, record.epoch)
+        return True
+
+    async def update(self, **changes: Any) -> None:
+        """Change and renew the record. Raises LeaseLost when it is no longer ours, LogUnavailable after repeats."""
+        async with self._writing:
+            record = msgspec.structs.replace(self.record, renewals=self.record.renewals + 1, **changes)
+            sequence, sent_at = await self._write_again(record)
+            if sequence is None:
+                self._renewed_at = 0.0
+                raise LeaseLost(self._config.alias)
+            self.record, self._sequence, self._renewed_at = record, sequence, sent_at
+
+    async def _write_again(self, record: DeviceRecord) -> tuple[int | None, float]:
+        """Write under one attempt until there is an answer. Returns when the write that counts was sent, too."""
+        attempt = new_attempt()
+        for _ in range(_UNANSWERED_TRIES):
+            sent_at = time.monotonic()
+            with contextlib.suppress(LogUnavailable):
+                return await self._write(record, last=self._sequence, attempt=attempt), sent_at
+        sent_at = time.monotonic()
+        return await self._write(record, last=self._sequence, attempt=attempt), sent_at
+
+    async def keep(self) -> None:
+        """Renew until the device is lost."""
+        while True:
+            await asyncio.sleep(self._lease_s / 5)
+            try:
+                await self.update()
+            except LogUnavailable as error:
+                log.warning("%s was not renewed: %s", self._config.alias, error)
+
+    async def release(self) -> None:
+        """Let the next one take the device at once. The claim stays: the task goes on with it."""
+        try:
+            await self.update(released=True, state="waiting", reason="its executor has stopped")
+        except (LeaseLost, LogUnavailable) as error:
+            log.info("%s was not released: %s", self._config.alias, error)
+
+    async def _write(self, record: DeviceRecord, *, last: int, attempt: str | None = None) -> int | None:
+        return await self._place.write(record, attempt=attempt or new_attempt(), last=last, device=self._config.alias)
+
+
+def _record(stored: Stored | None) -> DeviceRecord | None:
+    if stored is None:
+        return None
+    body = envelope.decode(stored.data).body
+    assert isinstance(body, DeviceRecord)
+    return body

@@ -1,0 +1,92 @@
+"""The session with one phone, off the event loop: opened before work is taken, healed when it dies, closed at the end.
+
+The session is the fencing token at the phone. Whoever takes a device over, or declares an act of somebody else as
+unknown, has deleted the old session first: what is still queued in it can then no longer happen.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from selenium.common.exceptions import WebDriverException
+from urllib3.exceptions import HTTPError
+
+from apex_executor.acts import Outcome, perform
+from apex_executor.errors import ActRefused, DeviceFailed
+from apex_executor.phone import Phone, delete_session
+from apex_executor.settings import DeviceConfig, ExecutorSettings
+from apex_schemas.actions import DeviceAction
+from apex_schemas.devices import SessionHandle
+from apex_schemas.steps import Target
+
+log = logging.getLogger(__name__)
+
+_FENCE_SECONDS = 10.0
+T = TypeVar("T")
+
+
+class PhoneSession:
+    """One phone behind one thread: its calls take their turn."""
+
+    def __init__(self, config: DeviceConfig, settings: ExecutorSettings) -> None:
+        self.config = config
+        self._settings = settings
+        self._phone = Phone(config, request_s=settings.request_seconds, idle_s=settings.session_idle_seconds)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"phone-{config.alias}")
+
+    @property
+    def handle(self) -> SessionHandle | None:
+        return self._phone.handle
+
+    async def _call(self, function: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    async def open(self) -> SessionHandle:
+        """A new session. Raises DeviceFailed with the reason."""
+        try:
+            return await self._call(self._phone.open)
+        except (WebDriverException, HTTPError, OSError) as error:
+            text = getattr(error, "msg", None) or str(error) or type(error).__name__
+            raise DeviceFailed(self.config.alias, text.strip().splitlines()[0][:300]) from error
+
+    async def alive(self) -> bool:
+        return await self._call(self._phone.alive)
+
+    async def end(self) -> None:
+        await self._call(self._phone.end)
+
+    async def fence(self, old: SessionHandle) -> bool:
+        """Delete somebody's session. True when it is known to be gone."""
+        return await asyncio.to_thread(delete_session, old, timeout_s=_FENCE_SECONDS)
+
+    async def perform(self, action: DeviceAction, target: Target | None, *, held: Callable[[], bool]) -> Outcome:
+        """Do an act within its deadline and while `held` says that the device is ours.
+
+        Raises ActRefused(NOT_BEGUN) when not even the first request was sent, TimeoutError when a later one was held
+        back, and what the driver raises.
+        """
+        deadline = time.monotonic() + self._settings.act_seconds
+        sent = 0
+
+        def gate() -> None:
+            nonlocal sent
+            if time.monotonic() > deadline or not held():
+                if sent:
+                    raise TimeoutError("the act was cut short: its deadline or the lease was over")
+                raise ActRefused("NOT_BEGUN", "the device's lease or the act's deadline was over before the act")
+            sent += 1
+
+        def act() -> Outcome:
+            self._phone.guard(gate)
+            try:
+                return perform(self._phone, action, target, verify=self._settings.verify_target)
+            finally:
+                self._phone.guard(None)
+
+        return await self._call(act)
+
+    def shut(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)

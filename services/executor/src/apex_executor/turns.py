@@ -1,0 +1,189 @@
+"""One turn on one device: a `planned` slot becomes an `event`, or the `finished` of its task.
+
+Consumes `planned`; fills `acting`, `event`, `finished`. The phone is touched only by whoever has just filled
+`acting`. Where it was filled before, an earlier try may have touched the phone: its session is deleted, and the
+outcome is written down as unknown.
+"""
+
+import asyncio
+import logging
+import time
+from typing import Protocol
+
+from opentelemetry.trace import StatusCode
+
+from apex_bus.connection import Bus
+from apex_bus.errors import Transient
+from apex_bus.tasklog import Entry, Filled, Taken, TaskLog
+from apex_bus.tracing import span
+from apex_executor import decide
+from apex_executor.acts import Outcome
+from apex_executor.errors import ActRefused
+from apex_executor.failures import classify
+from apex_executor.settings import ExecutorSettings
+from apex_schemas.actions import DescribeScreen, DeviceAction, FinishTask, Look, tool_name
+from apex_schemas.devices import SessionHandle
+from apex_schemas.ids import new_attempt
+from apex_schemas.scene import Scene
+from apex_schemas.steps import ActIntent, PlannedStep, Target, Timings, WorldEvent
+from apex_schemas.subjects import Slot
+
+log = logging.getLogger(__name__)
+
+
+class Actor(Protocol):
+    """The device as a turn needs it."""
+
+    @property
+    def handle(self) -> SessionHandle | None: ...
+
+    async def act(self, action: DeviceAction, target: Target | None) -> Outcome: ...
+
+    async def fence(self, session: str) -> bool:
+        """Make sure that nothing begun in a session can still happen, and have a new one. True when that is known."""
+        ...
+
+    async def heal(self) -> None:
+        """Have a session that works, if that can be had."""
+        ...
+
+
+class Turns:
+    """The turns of one device. What is remembered here is only for a try that goes on; the log holds the truth."""
+
+    def __init__(self, bus: Bus, tasklog: TaskLog, actor: Actor, settings: ExecutorSettings) -> None:
+        self._bus, self._log, self._actor, self._settings = bus, tasklog, actor, settings
+        self._attempts: dict[Slot, str] = {}
+        self._done: dict[Slot, WorldEvent] = {}
+        self._first_seen: dict[Slot, float] = {}
+
+    async def take(self, planned: Entry, *, cause: dict[str, str] | None = None) -> bool:
+        """Carry a planned step through to its `event` or `finished`. True when the task is finished with it.
+
+        Raises Transient when that could not be written yet: take it again.
+        """
+        step = planned.body
+        assert isinstance(step, PlannedStep)
+        turn = planned.slot.turn or 0
+        name = tool_name(step.action)
+        with span(
+            "act", task=planned.slot.task, cause=cause, attributes={"apex.turn": turn, "apex.action": name}
+        ) as current:
+            match step.action:
+                case FinishTask() as action:
+                    return await self._finish(planned, step, action)
+                case Look() | DescribeScreen():
+                    event = await self._without_act(planned.slot, step)
+                case action:
+                    found = await self._act(planned, step, action)
+                    if found is None:
+                        return True
+                    event = found
+            if event.code:
+                current.set_attribute("apex.code", event.code)
+            if event.success is None:
+                current.set_status(StatusCode.ERROR, event.message or "unknown outcome")
+            await self._record(planned.slot, event)
+            return False
+
+    async def _record(self, slot: Slot, event: WorldEvent) -> None:
+        outcome = await self._log.fill(slot.sibling("event"), event, attempt=new_attempt())
+        if isinstance(outcome, Taken):
+            log.warning(
+                "%s: our outcome came late (%s); another is on record", slot.subject, event.code or event.success
+            )
+        for memory in (self._attempts, self._done, self._first_seen):
+            memory.pop(slot, None)
+
+    async def _finish(self, planned: Entry, step: PlannedStep, action: FinishTask) -> bool:
+        slot = planned.slot
+        started = await self._log.started(slot.device, slot.task)
+        body = decide.finished_by_model(
+            step, action, turn=slot.turn or 0, goal=started.request.goal, by=self._bus.worker, now_ms=_now_ms()
+        )
+        await self._log.fill(slot.sibling("finished"), body, attempt=new_attempt(), after=planned.sequence)
+        if await self._log.ended(slot.task, device=slot.device) is None:
+            raise Transient(f"the end of task {slot.task} was refused and cannot be read yet", delay_s=0.2)
+        return True
+
+    async def _without_act(self, slot: Slot, step: PlannedStep) -> WorldEvent:
+        scene: Scene | None = None
+        if isinstance(step.action, DescribeScreen):
+            entry = await self._log.read(slot.sibling("scene"))
+            scene = entry.body if entry is not None and isinstance(entry.body, Scene) else None
+        return decide.event_without_act(step, scene, session=self._session(), now_ms=_now_ms())
+
+    async def _act(self, planned: Entry, step: PlannedStep, action: DeviceAction) -> WorldEvent | None:
+        """Claim the act, then do it. None when the task was ended in the meantime."""
+        slot = planned.slot
+        if (done := self._done.get(slot)) is not None:
+            return done  # done in an earlier try, whose outcome could not be written
+        age_s = self._bus.clock.age_s(planned.timestamp_ns, time.time_ns())
+        acting = slot.sibling("acting")
+        if age_s > self._settings.plan_seconds and await self._log.read(acting) is None:
+            message = f"decided {age_s:.0f} s ago, on a screen that may have changed; nothing was done"
+            return decide.event_of_refusal(step, "STALE_PLAN", message, session=self._session(), now_ms=_now_ms())
+        intent = ActIntent(
+            action=action,
+            session=self._session() or "",
+            deadline_ms=round(self._settings.act_seconds * 1_000),
+            worker=self._bus.worker,
+        )
+        attempt = self._attempts.setdefault(slot, new_attempt())
+        match await self._log.fill(acting, intent, attempt=attempt, after=planned.sequence):
+            case Filled():
+                del self._attempts[slot]  # from here on a second try is somebody else's
+                event = await self._touch(step, action, wait_ms=round(age_s * 1_000))
+                self._done[slot] = event
+                return event
+            case Taken(entry):
+                return await (self._moved_on(slot) if entry is None else self._unknown(slot, step, entry))
+
+    async def _moved_on(self, slot: Slot) -> None:
+        """The log has something behind `planned`: an end, or an event that somebody else wrote."""
+        if await self._log.ended(slot.task, device=slot.device) is not None:
+            return
+        if await self._log.read(slot.sibling("event")) is None:
+            raise Transient(f"{slot.subject}: the act was refused and the reason cannot be read yet", delay_s=0.2)
+
+    async def _touch(self, step: PlannedStep, action: DeviceAction, *, wait_ms: int) -> WorldEvent:
+        began, session = time.monotonic(), self._session()
+        try:
+            outcome = await self._actor.act(action, step.target)
+        except ActRefused as refused:
+            return decide.event_of_refusal(step, refused.code, refused.message, session=session, now_ms=_now_ms())
+        except Exception as error:  # noqa: BLE001  (every failure of an act is classified, recorded and told)
+            failure = classify(error)
+            log.warning("%s failed: %s: %s", tool_name(action), failure.code, failure.message)
+            if failure.acted is None and session is not None:
+                await self._actor.fence(session)
+            elif failure.session_dead:
+                await self._actor.heal()
+            return decide.event_of_failure(step, failure, session=session, now_ms=_now_ms())
+        timings = Timings(
+            wait_ms=wait_ms,
+            verify_ms=outcome.verify_ms,
+            act_ms=round((time.monotonic() - began) * 1_000),
+            read_back_ms=outcome.read_back_ms,
+        )
+        return decide.event_of_outcome(step, outcome, session=session or "", timings=timings, now_ms=_now_ms())
+
+    async def _unknown(self, slot: Slot, step: PlannedStep, acting: Entry) -> WorldEvent:
+        """Somebody began this act. Nothing more may come of it before its outcome is declared unknown."""
+        if (event := await self._log.read(slot.sibling("event"))) is not None:
+            return event.body
+        intent = acting.body
+        assert isinstance(intent, ActIntent)
+        first_seen = self._first_seen.setdefault(slot, time.monotonic())
+        if not await self._actor.fence(intent.session):
+            # The old session may still do it: wait until its deadline is over, by our own clock.
+            await asyncio.sleep(max(0.0, first_seen + intent.deadline_ms / 1_000 - time.monotonic()))
+        log.warning("%s: begun by %s, outcome unknown", slot.subject, intent.worker)
+        return decide.event_unknown(step, session=intent.session, now_ms=_now_ms())
+
+    def _session(self) -> str | None:
+        return self._actor.handle.id if self._actor.handle else None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
