@@ -109,6 +109,28 @@ def test_a_target_out_of_sight_is_looked_for_down_and_up_before_giving_up() -> N
     assert seen[-1][1]["success"] is False
 
 
+def test_from_a_page_without_the_target_the_way_leads_back_before_giving_up() -> None:
+    screen = '<screen app="a" page="Sub" size="1x1">\ne1 button "Navigate up"\n</screen>'
+    history: list[str] = []
+    for _ in range(3):
+        history.append(turn(ask('tap "Fridge"', *history, screen=screen)))
+
+    assert [line.split(" | ")[1] for line in history] == ["swipe", "swipe", "tap"]
+
+
+def test_an_act_that_fails_without_end_is_given_up_even_without_rationales() -> None:
+    failed = 'Top | tap "Display" | - | success: false'
+
+    assert call(ask('tap "Display"', failed, failed))[0] == "tap"
+    assert call(ask('tap "Display"', failed, failed, failed))[1]["success"] is False
+
+
+def test_a_field_is_found_by_its_hint_when_its_label_says_something_else() -> None:
+    screen = '<screen app="a" page="p" size="1x1">\ne1 field "New task" empty hint="Title"\n</screen>'
+
+    assert call(ask('type "milk" into "Title"', screen=screen))[1]["element"] == "e1"
+
+
 def test_a_check_needs_no_act_and_fails_when_its_text_is_not_there() -> None:
     assert call(ask('check "Night light"'))[1]["success"] is True
     done = turn(ask('tap "Display" then check "Night light"'))

@@ -45,13 +45,22 @@ def choose(prompt: Prompt, books: tuple[Playbook, ...]) -> tuple[Playbook, Situa
     raise LookupError(f"no playbook fits the goal {goal!r}")
 
 
+def _stuck(situation: Situation) -> bool:
+    """Whether the last acts were one and the same, failed, and came without a rationale to tell them by."""
+    last = situation.history[-TRIES:]
+    failed = [turn.action for turn in last if turn.success is False and not turn.rationale]
+    return len(failed) == TRIES and len(set(failed)) == 1
+
+
 def play(book: Playbook, situation: Situation) -> Move:
     """The move of this turn: that of the first rule which wants one, unless it was tried too often already."""
     for rule in book.rules:
         move = rule(situation)
         if move is None:
             continue
-        if isinstance(move.act, Finish | Swipe) or situation.times(move.intent) < TRIES:
+        if isinstance(move.act, Finish | Swipe):
+            return move
+        if situation.times(move.intent) < TRIES and not _stuck(situation):
             return move
         return finish(False, f"tried {TRIES} times without success to {move.intent}")
     return finish(False, f"nothing on the screen leads on to the goal ({book.name})")

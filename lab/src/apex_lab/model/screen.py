@@ -35,6 +35,7 @@ class Element(Struct, frozen=True, kw_only=True):
     label: str
     caption: str
     depth: int
+    hint: str = ""
     value: str | None = None
     states: frozenset[str] = frozenset()
     centre: tuple[int, int] | None = None
@@ -133,7 +134,7 @@ def _element(body: str, *, depth: int, parent: Element | None, before: Element |
     label = label or ""
     beside = before.label if before is not None and before.depth == depth and before.role == "text" else ""
     element = Element(
-        id=ident, role=role, label=label, caption=label, depth=depth, value=value,
+        id=ident, role=role, label=label, caption=label, depth=depth, value=value, hint=hint,
         states=frozenset(states - {""}), centre=centre,
     )  # fmt: skip
     if label or not (element.is_field or element.checked is not None):

@@ -53,7 +53,8 @@ class Situation(Struct, frozen=True, kw_only=True):
         for element in self.elements if among is None else among:
             if not element.usable or (among is None and element.is_field):
                 continue
-            score = max((fit(name, element.caption) for name in wanted), default=0.0)
+            called = (element.caption, element.hint) if element.hint else (element.caption,)
+            score = max((fit(name, text) for name in wanted for text in called), default=0.0)
             score -= 0.05 if not element.label else 0.0
             if score >= least and score > best:
                 best, found = score, element

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from apex_lab.model.labels import likeness
+from apex_lab.model.labels import fit, likeness
 from apex_lab.model.moves import Move, Type, finish
 from apex_lab.model.playbook import Playbook
 from apex_lab.model.playbooks.interruption import INTERRUPTIONS
@@ -31,7 +31,7 @@ def _phone(at: Situation) -> str:
 
 def _in_form(at: Situation) -> bool:
     named = at.find("Name", "First name", "Phone", among=at.fields())
-    return named is not None or at.find("Save", least=0.9) is not None
+    return named is not None or any(fit("Save", line.label) >= 0.9 for line in at.elements if line.id is not None)
 
 
 def _saved(at: Situation) -> bool:

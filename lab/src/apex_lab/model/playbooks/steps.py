@@ -24,6 +24,7 @@ _TOOLS = {
     "close": {"terminate_app"},
     "check": set[str](),
 }
+_BACK = 3
 _APPS = frozenset(
     [
         "settings",
@@ -133,6 +134,9 @@ def _find(at: Situation, step: Step, mark: str) -> Move | None:
         return move
     if step.verb == "open":
         return _launch(at, step, mark)
+    up, back = at.find("Navigate up", least=0.9), f'go back to look for "{name[:40]}" elsewhere'
+    if up is not None and at.times(back) < _BACK:
+        return tap(up, back, "The page before is shown.")
     return finish(False, f'nothing named "{name}" is on "{at.prompt.screen.page}" or anywhere in its list')
 
 
