@@ -30,6 +30,8 @@ MEMBERS = (
     "cli",
     "lab",
 )
+BUILDERS = ("hatchling", "editables", "packaging", "pathspec", "pluggy", "tomlkit", "trove-classifiers")
+"""What turns the members' folders into installed distributions."""
 LEVELS = ("runtime", "all")
 """Each includes those before it."""
 NOT_INSTALLED, INTERRUPTED = 6, 130
@@ -75,8 +77,8 @@ def _install(level: str, stamp: str) -> None:
     for name in LEVELS:
         (VENV / f"apex-{name}").unlink(missing_ok=True)
     lock = _lock_of(level)
-    names = _pinned(lock)
-    say(f"installing up to {len(names)} packages from {lock.relative_to(ROOT)} (a minute or two the first time)")
+    names = _entries(lock)
+    say(f"installing up to {len(names)} packages (a minute or two the first time)")
     _pip("install the packages", ["--require-hashes", "--no-deps", "-r", str(lock)], progress=True)
     say("installing the members of this clone")
     editable = [argument for member in MEMBERS for argument in ("-e", str(ROOT / member))]
@@ -105,15 +107,26 @@ def _is_usable(stamp: str) -> bool:
 
 
 def _lock_of(level: str) -> Path:
-    """The lock of the level, where it also pins what builds the members; else the whole workspace's."""
-    whole, runtime = ROOT / "requirements.lock", ROOT / "cli" / "requirements.lock"
-    enough = level == "runtime" and runtime.is_file() and {"hatchling", "editables"} <= set(_pinned(runtime))
-    return runtime if enough else whole
+    """The workspace's lock; for `runtime` the part that the members name in locks of their own, and their build."""
+    whole = ROOT / "requirements.lock"
+    own = [path for member in MEMBERS if (path := ROOT / member / "requirements.lock").is_file()]
+    if level == "all" or not own:
+        return whole
+    wanted = {*BUILDERS, *(name for path in own for name in _entries(path))}
+    part = STATE / "runtime.lock"
+    part.write_text("".join(text for name, text in _entries(whole).items() if name in wanted))
+    return part
 
 
-def _pinned(lock: Path) -> list[str]:
-    lines = lock.read_text().splitlines()
-    return [line.split("==")[0] for line in lines if line[:1].isalnum() and "==" in line]
+def _entries(lock: Path) -> dict[str, str]:
+    """The pinned packages of a lock by name, each with its hashes, as text."""
+    entries: dict[str, str] = {}
+    name = ""
+    for line in lock.read_text().splitlines(keepends=True):
+        if line[0].isalnum():
+            name = line.split("==")[0]
+        entries[name] = entries.get(name, "") + line
+    return {name: text for name, text in entries.items() if name}
 
 
 def _pip(what: str, arguments: list[str], *, progress: bool = False) -> None:
