@@ -228,6 +228,7 @@ def test_without_the_target_the_task_ends_false_with_a_reason(gone: str) -> None
         ("create a contact named Zoë Müller-Łukasiewicz", "Zoë Müller-Łukasiewicz", ""),
         ('Create a new contact called "王小明" with phone number +49 30 1234', "王小明", "+49 30 1234"),
         ("open contacts and add a contact named أحمد and phone 555", "أحمد", "555"),
+        ("add a contact for Max und Moritz with the phone 0049-30, then save it.", "Max und Moritz", "0049-30"),
     ],
 )
 def test_a_contact_is_created_through_permission_question_and_form(goal: str, name: str, phone_number: str) -> None:

@@ -102,7 +102,7 @@ def _fill(field: Element, text: str) -> Move | None:
 def _type(field: Element, text: str) -> Move:
     return Move(
         act=Type(text=text, element=field),
-        intent=f'type "{text[:60]}" into "{field.caption}"',
+        intent=f'type "{text[:60]}" into "{field.hint or field.caption}"',
         expect=f'The field shows "{text}".',
     )
 
@@ -138,7 +138,8 @@ CONTACT = Playbook(
         r"(?:create|add|make|save)(?: a| the)?(?: new)? contact(?: (?:named|called|for|with(?: the)? name))? ?:? ?"
         r"(?P<name>.+?)"
         r"(?:,? (?:with|and|having)(?: the| a)? (?:phone|telephone|mobile)?(?: ?number)?:? ?"
-        r"(?P<phone>[\"“]?\+?[\d()/ .-]{3,}[\"”]?))?",
+        r"(?P<phone>[\"“]?\+?[\d()/ .-]{3,}[\"”]?))?"
+        r"(?:,? (?:and then|and|then) (?:save|report|tell|say|check|verify|confirm|make sure)\b.*)?",
         re.IGNORECASE,
     ),
     rules=(

@@ -63,7 +63,8 @@ def _count(at: Situation) -> int:
 
 def _enough(at: Situation) -> Move | None:
     done = at.turns
-    return finish(True, f"looked around for {done} turns") if done >= _count(at) else None
+    page = at.prompt.screen.page or None
+    return finish(True, f"looked around for {done} turns", evidence=page) if done >= _count(at) else None
 
 
 def _look(at: Situation) -> Move | None:

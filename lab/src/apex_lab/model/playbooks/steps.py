@@ -87,7 +87,9 @@ def _next(at: Situation) -> Move | None:
         done += 1
     if done == len(steps):
         shown = _shows(at, steps[-1])
-        return finish(True, f"all {len(steps)} steps are done", evidence=shown.label if shown else None)
+        return finish(
+            True, f"all {len(steps)} steps are done", evidence=shown.label if shown else at.prompt.screen.page or None
+        )
     step, mark = steps[done], f"step {done + 1} of {len(steps)}: {steps[done].text[:100].strip()}"
     return _act(at, step, mark) or _find(at, step, mark)
 
