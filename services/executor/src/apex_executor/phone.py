@@ -24,7 +24,8 @@ from apex_schemas.geometry import Bounds, Size
 Gate = Callable[[], None]
 """Raises when the request that is about to be sent must not be sent."""
 
-_IDLE_WAIT_MS: Final = 100
+_SETTINGS: Final = {"waitForIdleTimeout": 100, "enableMultiWindows": True}
+"""UiAutomator2: do not wait 10 s (ms here) for an animation to end; show keyboards and dialogs of other windows."""
 _AUTOMATION: Final = {"android": "UiAutomator2", "ios": "XCUITest"}
 
 
@@ -86,7 +87,7 @@ class Phone:
         web = bool(capabilities.get("browserName")) and "app" not in self.config.capabilities
         assert driver.session_id is not None
         if not web:
-            self._try(lambda: driver.update_settings({"waitForIdleTimeout": _IDLE_WAIT_MS}))
+            self._try(lambda: driver.update_settings(_SETTINGS))
         self.handle = SessionHandle(
             id=driver.session_id,
             url=self.config.url,
