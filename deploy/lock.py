@@ -21,7 +21,7 @@ MEMBERS: Final = (
     "cli",
     "lab",
 )
-OWN: Final = ("apex-schemas", "apex-bus")
+OWN: Final = ("apex-schemas", "apex-bus", "apex-cli")
 _BUILD: Final = (
     "hatchling\nsetuptools\n"  # the members are built with the one, nkeys, which has no wheel, with the other
 )
