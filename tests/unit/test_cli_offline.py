@@ -1,0 +1,127 @@
+"""`apex perceive` and `apex plan` on files: what they print, and how a file that is of no use is refused."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from apex_cli.app import main
+from apex_lab.model import serve
+
+SOURCE = """<?xml version="1.0" encoding="UTF-8"?>
+<hierarchy rotation="0"><android.widget.FrameLayout package="com.android.settings" class="android.widget.FrameLayout"
+ bounds="[0,0][540,1200]"><android.widget.TextView package="com.android.settings" class="android.widget.TextView"
+ text="Network" bounds="[0,0][540,100]"/><android.widget.Switch package="com.android.settings"
+ class="android.widget.Switch" text="Wi-Fi" checkable="true" checked="false" clickable="true" enabled="true"
+ bounds="[0,200][540,300]"/></android.widget.FrameLayout></hierarchy>"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    file = tmp_path / "screen.xml"
+    file.write_text(SOURCE)
+    return str(file)
+
+
+@pytest.fixture
+def model_url() -> Iterator[str]:
+    """A scripted model server beside the command, which runs an event loop of its own."""
+    told: list[str] = []
+    up, done = Event(), Event()
+
+    async def run() -> None:
+        async with serve(port=0) as url:
+            told.append(url)
+            up.set()
+            await asyncio.to_thread(done.wait)
+
+    thread = Thread(target=lambda: asyncio.run(run()))
+    thread.start()
+    try:
+        assert up.wait(20)
+        yield told[0]
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_page_source_is_told_element_by_element(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["perceive", source]) == 0
+    printed = capsys.readouterr().out
+    assert "com.android.settings" in printed
+    assert "“Wi-Fi” off" in printed
+
+
+def test_the_prompt_text_is_what_a_model_is_shown(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["perceive", source, "--prompt"]) == 0
+    assert capsys.readouterr().out.startswith("<screen app=")
+
+
+def test_a_scene_as_json_is_read_by_plan(
+    source: str, tmp_path: Path, model_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-that-no-output-may-hold")
+    assert main(["perceive", source, "--json"]) == 0
+    scene = tmp_path / "scene.json"
+    scene.write_text(capsys.readouterr().out)
+    words = ["plan", "--goal", "turn on Wi-Fi", "--model", "scripted-current", "--base-url", model_url, "--json"]
+    assert main([*words, "--scene", str(scene)]) == 0
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert (told["outcome"], told["tool"], told["target"]["label"]) == ("planned", "tap", "Wi-Fi")
+    assert told["rationale"]
+    assert told["usage"]["input_tokens"] > 0
+    assert len(told["attempts"]) == 1
+    assert "a-key-that-no-output-may-hold" not in printed.out + printed.err
+
+
+def test_a_page_source_can_be_planned_on_at_once(
+    source: str, model_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["plan", "--scene", source, "--goal", "turn on Wi-Fi", "--model", "scripted-current"]
+    assert main([*words, "--base-url", model_url]) == 0
+    assert "tap “Wi-Fi”" in capsys.readouterr().out
+
+
+def test_a_provider_that_refuses_ends_1_and_the_record_says_why(
+    source: str, model_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["plan", "--scene", source, "--goal", "turn on Wi-Fi", "--model", "no-such-model", "--json"]
+    assert main([*words, "--base-url", model_url]) == 1
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert told["outcome"] != "planned"
+    assert told["error"]
+    assert "no decision" in printed.err
+
+
+def test_without_a_model_plan_names_the_variable(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--scene", source, "--goal", "x"]) == 5
+    assert "AI_PLANNER_MODEL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"nothing of the kind", b"\x00\xff\x00"])
+def test_bytes_without_a_tree_end_5_with_a_typed_error(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bytes"
+    file.write_bytes(content)
+    assert main(["perceive", str(file)]) == 5
+    said = capsys.readouterr().err
+    assert said.startswith("apex: ")
+    assert "Traceback" not in said
+
+
+def test_a_file_that_is_not_there_a_broken_scene_and_a_wrong_size_are_told(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["perceive", str(tmp_path / "none.xml")]) == 5
+    (tmp_path / "scene.json").write_text('{"type": "scene"}')
+    assert main(["plan", "--scene", str(tmp_path / "scene.json"), "--goal", "x"]) == 5
+    assert main(["perceive", source, "--screen", "big"]) == 2
+    (tmp_path / "shot.png").write_text("no picture")
+    assert main(["perceive", source, "--screenshot", str(tmp_path / "shot.png")]) == 5
+    assert "Traceback" not in capsys.readouterr().err
