@@ -18,7 +18,7 @@ from apex_cli.text import styled
 from apex_lab.demo import readback, running
 from apex_lab.demo.goals import GOALS
 from apex_lab.demo.progress import Progress
-from apex_lab.demo.provider import chosen_model, provider_option
+from apex_lab.demo.provider import chosen_model, provider_options
 from apex_lab.demo.watched import Watched, watch
 from apex_lab.stack import Stack
 from apex_lab.stack.services import Model, Provider
@@ -32,8 +32,8 @@ class DemoFailed(CommandError):
 
 
 @click.command()
-@provider_option
-def demo(provider: Provider | None) -> None:
+@provider_options
+def demo(provider: Provider | None, model: str | None) -> None:
     """Three tasks on a simulated phone, from goal to database. Needs no phone, no key and no server.
 
     NATS, PostgreSQL, the services, the phone and a scripted model run as processes of this machine and end with the
@@ -43,8 +43,8 @@ def demo(provider: Provider | None) -> None:
     if root is None:
         raise NotInstalled("a clone to keep the demo's files in")
     console = Console(highlight=False)
-    model = chosen_model(provider, os.environ, console)
-    running.run(_demo(root / ".apex" / "demo", model, console))
+    chosen = chosen_model(provider, model, os.environ, console)
+    running.run(_demo(root / ".apex" / "demo", chosen, console))
 
 
 async def _demo(directory: Path, model: Model | None, console: Console) -> None:

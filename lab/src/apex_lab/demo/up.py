@@ -13,7 +13,7 @@ from apex_cli.errors import CommandError, NotInstalled
 from apex_cli.place import RunningStack, clone, running_stack, state_file
 from apex_cli.text import styled
 from apex_lab.demo import running
-from apex_lab.demo.provider import chosen_model, provider_option
+from apex_lab.demo.provider import chosen_model, provider_options
 from apex_lab.stack import Stack
 from apex_lab.stack.services import Model, Provider
 from apex_schemas.subjects import Identity
@@ -35,10 +35,10 @@ Ctrl-C ends everything."""
 
 @click.command()
 @click.option("--phones", type=click.IntRange(1, 50), default=1, show_default=True, help="Simulated phones.")
-@provider_option
+@provider_options
 @click.option("--fresh", is_flag=True, help="Forget the tasks of earlier runs.")
 @click.option("--nats-port", type=click.IntRange(0, 65_535), default=0, help="0 takes a free one.", show_default=True)
-def up(phones: int, provider: Provider | None, fresh: bool, nats_port: int) -> None:
+def up(phones: int, provider: Provider | None, model: str | None, fresh: bool, nats_port: int) -> None:
     """The demo's stack, kept running until Ctrl-C. Tasks stay in .apex/up for the next time."""
     root = clone()
     if root is None:
@@ -46,8 +46,8 @@ def up(phones: int, provider: Provider | None, fresh: bool, nats_port: int) -> N
     if running_stack(root) is not None:
         raise CommandError(f"a stack is already up in {root}; `apex devices` asks it, Ctrl-C in its terminal ends it")
     console = Console(highlight=False)
-    model = chosen_model(provider, os.environ, console)
-    running.run(_up(root, phones, model, fresh, nats_port, console))
+    chosen = chosen_model(provider, model, os.environ, console)
+    running.run(_up(root, phones, chosen, fresh, nats_port, console))
 
 
 async def _up(root: Path, phones: int, model: Model | None, fresh: bool, nats_port: int, console: Console) -> None:

@@ -5,7 +5,7 @@ StackError
 ├── ServiceFailed    a process ended where it should have gone on; carries the end of its log
 ├── NotReady         the processes run, but no phone became ready in time
 ├── UnknownService   a name that is no process of this stack
-└── ProviderUnset    a real provider was asked for and its key is not in the environment
+└── ProviderUnset    a real provider was asked for, and key or model is not in the environment
 """
 
 from pathlib import Path
@@ -40,11 +40,9 @@ class UnknownService(StackError):
 
 
 class ProviderUnset(StackError):
-    def __init__(self, provider: str, variable: str) -> None:
-        super().__init__(
-            f"{variable} is not set, and {provider} answers nobody without a key; set it, or leave out --provider"
-        )
-        self.provider, self.variable = provider, variable
+    def __init__(self, variable: str, meaning: str) -> None:
+        super().__init__(f"{variable} is not set: set it to {meaning}, or leave out --provider")
+        self.variable = variable
 
 
 def log_tail(log: Path, lines: int = 8, width: int = 400) -> str:

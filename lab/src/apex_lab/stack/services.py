@@ -20,6 +20,9 @@ Provider = Literal["anthropic", "openai"]
 
 KEY_VARIABLES: Final[dict[Provider, str]] = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
 SCRIPTED_MODEL: Final = "scripted-current"
+_PREFIX: Final = "AI_PLANNER_"
+_OWN: Final = tuple(f"{_PREFIX}{name}" for name in ("ENABLED", "TRANSPORT", "PROVIDER", "MODEL", "BASE_URL", "API_KEY"))
+"""What the stack sets by itself."""
 _NETWORK: Final = ("HTTPS_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 MODULES: Final[dict[str, tuple[str, Identity]]] = {
@@ -45,11 +48,13 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """Who decides. `key` never leaves the endpoint's environment."""
 
     provider: Provider
-    model: str | None
+    model: str
     base_url: str | None
     key: str
+    settings: Mapping[str, str] = {}
+    """Other AI_PLANNER_* variables, for the planner and the endpoint."""
     network: Mapping[str, str] = {}
-    """Variables of the shell that lead to the provider through a company's network."""
+    """Variables of the shell that lead to the provider through a company's network; for the endpoint."""
 
 
 class Wiring(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,17 +68,21 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     directory: Path
 
 
-def real_model(provider: Provider, environ: Mapping[str, str]) -> Model:
-    """A provider's own model, with key and model of the shell. Raises ProviderUnset."""
-    variable = KEY_VARIABLES[provider]
-    key = environ.get(variable, "").strip()
+def real_model(provider: Provider, model: str | None, environ: Mapping[str, str]) -> Model:
+    """A provider's own model, with key, model and settings of the shell. Raises ProviderUnset."""
+    key_variable = KEY_VARIABLES[provider]
+    key = (environ.get("AI_PLANNER_API_KEY") or environ.get(key_variable, "")).strip()
     if not key:
-        raise ProviderUnset(provider, variable)
+        raise ProviderUnset(key_variable, f"your key of {provider}")
+    model = model or environ.get("AI_PLANNER_MODEL")
+    if not model:
+        raise ProviderUnset("AI_PLANNER_MODEL (or --model)", f"a model of {provider}")
     return Model(
         provider=provider,
-        model=environ.get("AI_PLANNER_MODEL") or None,
+        model=model,
         base_url=environ.get("AI_PLANNER_BASE_URL") or None,
         key=key,
+        settings={name: text for name, text in environ.items() if name.startswith(_PREFIX) and name not in _OWN},
         network={name: environ[name] for name in _NETWORK if name in environ},
     )
 
@@ -114,7 +123,7 @@ def service_environment(service: str, name: str, wiring: Wiring, extra: Mapping[
         case "decision-log":
             environment["DECISION_LOG_DATABASE_URL"] = wiring.database_url
         case "planner":
-            environment["AI_PLANNER_ENABLED"] = "true"
+            environment |= {**wiring.model.settings, "AI_PLANNER_ENABLED": "true"}
         case "planner-decision":
             environment |= _endpoint(wiring.model)
         case "executor":
@@ -126,6 +135,7 @@ def service_environment(service: str, name: str, wiring: Wiring, extra: Mapping[
 
 def _endpoint(model: Model) -> dict[str, str]:
     values = {
+        **model.settings,
         "AI_PLANNER_PROVIDER": model.provider,
         "AI_PLANNER_MODEL": model.model,
         "AI_PLANNER_BASE_URL": model.base_url,
