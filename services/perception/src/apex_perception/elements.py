@@ -250,7 +250,9 @@ class _Builder:
             checked=self.nodes[state].checked if state is not None else node.checked if entry.interactive else None,
             selected=node.selected, focused=node.focused, password=node.password,
             resource_id=node.identifier or None, class_name=node.class_name or None,
-            text=None if node.password else raw_text, description=node.raw_name[:TEXT_LIMIT] or None,
+            text=None if node.password else raw_text,
+            description=node.raw_name if 0 < len(node.raw_name) <= TEXT_LIMIT else None,
+            context="web" if self.tree.dialect in ("web", "html") else "native",
         )  # fmt: skip
 
     def _tap_point(self, index: int, box: Box, covers: Covers, inner: Sequence[int]) -> Point | None:

@@ -6,6 +6,7 @@ The steps are in the modules named here, in this order: source, dialects, screen
 import msgspec
 
 from apex_perception import dialects, elements, fingerprint, page, picture, screen, source
+from apex_perception.dialects import web
 from apex_perception.errors import NothingToSee, NoTree
 from apex_perception.nodes import Tree
 from apex_perception.screen import Rotation
@@ -38,6 +39,9 @@ def perceive(data: bytes, view: View | None = None) -> Scene:
     raised.
     """
     view = view or View()
+    if data.startswith(web.MARK):
+        tree, ratio = web.tree(data)
+        return _from_tree(tree, msgspec.structs.replace(view, window=None, scale=ratio, picture=None), ())
     try:
         read = source.read(data)
     except NoTree as error:
@@ -102,11 +106,16 @@ def from_picture(view: View, reason: str) -> Scene:
     assert view.picture is not None
     app = page.app_name(view.app)
     name = f"{app} > screenshot" if app else "screenshot"
-    across = view.picture.width / view.window.width if view.window and view.window.width else 1.0
+    size, scale = view.picture, view.scale or 1.0
+    if view.window is not None and view.scale is not None:
+        # Acts are divided by this scale, so that points have to be in these pixels, whatever the picture's are.
+        size = Size(width=round(view.window.width * scale), height=round(view.window.height * scale))
+    elif view.window is not None and view.window.width:
+        scale = min(max(view.picture.width / view.window.width, 0.1), 16.0)
     return Scene(
         app=view.app,
         page=name,
-        screen=Screen(size=view.picture, scale=view.scale or min(max(across, 0.1), 16.0), rotation=view.rotation or 0),
+        screen=Screen(size=size, scale=scale, rotation=view.rotation or 0),
         source="screenshot-only",
         recovered=True,
         recovery=(reason,),

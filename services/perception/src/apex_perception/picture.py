@@ -29,3 +29,22 @@ def measure(picture: bytes) -> PictureSize:
             return PictureSize(width=image.width, height=image.height, media_type=media_type)
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise PictureUnreadable(len(picture), type(error).__name__) from error
+
+
+_LARGEST = 4 * 1024 * 1024
+
+
+def portable(picture: bytes) -> bytes:
+    """The picture as it came, or as JPEG of the same size where it would be too large a message.
+
+    Raises PictureUnreadable.
+    """
+    if len(picture) <= _LARGEST:
+        return picture
+    try:
+        with Image.open(io.BytesIO(picture), formats=("PNG", "JPEG")) as image:
+            smaller = io.BytesIO()
+            image.convert("RGB").save(smaller, "JPEG", quality=80)
+            return smaller.getvalue()
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise PictureUnreadable(len(picture), type(error).__name__) from error

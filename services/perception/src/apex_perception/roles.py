@@ -97,4 +97,5 @@ def titles(*, tree: Tree, bars: Sequence[int], seen: Sequence[Box | None], scree
 
 def _first_text(tree: Tree, bar: int) -> list[str]:
     inside = (tree.nodes[index] for index in range(bar, tree.ends[bar]))
-    return next(([node.text] for node in inside if node.kind == "text" and node.text and node.shown), [])
+    found = next((node.text for node in inside if node.kind == "text" and node.text and node.shown), None)
+    return [found] if found else []

@@ -1,0 +1,131 @@
+"""The Appium edge of perception: attaches to the session that the executor made, and reads.
+
+Blocking; used from a thread, one call at a time for each session. Every request has a time limit, none is repeated by
+the client. Errors come out as PhoneError's kinds, without the screen's content.
+"""
+
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from appium.webdriver import Remote
+from appium.webdriver.appium_connection import AppiumConnection
+from appium.webdriver.client_config import AppiumClientConfig
+from selenium.common import exceptions as selenium
+from urllib3.exceptions import HTTPError
+
+from apex_perception.errors import PhoneUnavailable, SessionDead, SourceUnavailable
+from apex_perception.screen import Rotation
+from apex_schemas.devices import SessionHandle
+from apex_schemas.geometry import Size
+
+_Answer = TypeVar("_Answer")
+_DEAD: Final = ("instrumentation process is not running", "socket hang up", "session is either terminated", "crashed")
+_WAKE_UP: Final = 224
+
+
+class Phone(Protocol):
+    """What perception asks of a phone. Raises SessionDead, SourceUnavailable or PhoneUnavailable."""
+
+    def source(self) -> bytes: ...
+    def screenshot(self) -> bytes: ...
+    def window(self) -> Size: ...
+    def rotation(self) -> Rotation | None: ...
+    def wake(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class _Attached(Remote):
+    """A driver on a session that is there already: nothing is asked of the server to begin with."""
+
+    def __init__(self, handle: SessionHandle, connection: AppiumConnection) -> None:
+        self._handle = handle
+        super().__init__(connection)
+
+    def start_session(self, capabilities: Any, browser_profile: Any = None) -> None:
+        self.session_id = self._handle.id
+        self.caps = {"platformName": self._handle.platform}
+
+
+class AppiumPhone:
+    """Reads of one session."""
+
+    def __init__(self, handle: SessionHandle, *, timeout_s: float) -> None:
+        config = AppiumClientConfig(
+            remote_server_addr=handle.url,
+            timeout=max(1, round(timeout_s)),
+            keep_alive=True,
+            init_args_for_pool_manager={"init_args_for_pool_manager": {"retries": False}},
+        )
+        self._handle = handle
+        self._connection = AppiumConnection(client_config=config)
+        self._driver = _Attached(handle, self._connection)
+
+    def source(self) -> bytes:
+        """The page source; of a browser what the page's own script finds."""
+
+        def read() -> str:
+            if self._handle.web:
+                return cast(str, self._driver.execute_script(_page_script()))  # pyright: ignore[reportUnknownMemberType]
+            return self._driver.page_source
+
+        text = self._ask("page source", read)
+        # Some drivers hand out what UTF-8 cannot hold; perceive() strips it.
+        return text.encode("utf-8", "surrogatepass")
+
+    def screenshot(self) -> bytes:
+        return self._ask("screenshot", self._driver.get_screenshot_as_png)
+
+    def window(self) -> Size:
+        """In units of the page source; zero where the driver does not know."""
+
+        def read() -> Size:
+            rect = cast("dict[str, float]", self._driver.get_window_size())  # pyright: ignore[reportUnknownMemberType]
+            return Size(width=max(0, round(rect["width"])), height=max(0, round(rect["height"])))
+
+        return self._ask("window size", read)
+
+    def rotation(self) -> Rotation | None:
+        """None where the driver does not say."""
+        try:
+            orientation = self._ask("orientation", lambda: self._driver.orientation)
+        except SourceUnavailable:
+            return None
+        return 90 if orientation.upper() == "LANDSCAPE" else 0
+
+    def wake(self) -> None:
+        """Light up a dark screen; a driver that cannot is left alone."""
+        try:
+            self._ask("wake up", lambda: self._driver.press_keycode(_WAKE_UP))
+        except SourceUnavailable:
+            return
+
+    def close(self) -> None:
+        """Close the connections; the session stays, it is the executor's."""
+        self._connection.close()
+
+    def _ask(self, what: str, call: Callable[[], _Answer]) -> _Answer:
+        try:
+            return call()
+        except selenium.InvalidSessionIdException as error:
+            raise SessionDead(what, "invalid session id") from error
+        except selenium.WebDriverException as error:
+            reason = _first_line(error)
+            if any(sign in reason.lower() for sign in _DEAD):
+                raise SessionDead(what, reason) from error
+            raise SourceUnavailable(what, reason) from error
+        except (HTTPError, OSError) as error:
+            raise PhoneUnavailable(what, f"{self._handle.url} did not answer ({type(error).__name__})") from error
+
+
+def attach(handle: SessionHandle, timeout_s: float) -> Phone:
+    return AppiumPhone(handle, timeout_s=timeout_s)
+
+
+def _page_script() -> str:
+    return files("apex_perception").joinpath("page.js").read_text(encoding="utf-8")
+
+
+def _first_line(error: selenium.WebDriverException) -> str:
+    lines = (error.msg or type(error).__name__).strip().splitlines()
+    return lines[0][:160] if lines else type(error).__name__

@@ -1,0 +1,98 @@
+"""Perception's decisions, on values alone: is a Scene wanted, has the screen settled, is a picture worth its bytes."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, assert_never
+
+from apex_perception.settings import ScreenshotMode
+from apex_schemas.actions import DescribeScreen, FinishTask, LaunchApp, Look, TerminateApp, Wait
+from apex_schemas.devices import DeviceRecord
+from apex_schemas.steps import WorldEvent
+from apex_schemas.task import TaskStarted
+
+EQUAL_READS: Final = 2
+OLDEST_READING_S: Final = 5.0
+_FIRST_PAUSE_S: Final = 0.03
+_LONGEST_PAUSE_S: Final = 0.25
+_SLOW_START_S: Final = 1.5
+_SLOW_CHANGE_S: Final = 0.3
+
+
+class Read(NamedTuple):
+    """One reading of the tree: when it was begun, on the reader's own clock, and its masked fingerprint."""
+
+    at_s: float
+    fingerprint: str
+
+
+class Settled(NamedTuple):
+    """`settled` is false when the cap came first."""
+
+    settled: bool
+
+
+class ReadAgain(NamedTuple):
+    pause_s: float
+
+
+def next_turn(cause: TaskStarted | WorldEvent, turn: int) -> int | None:
+    """The turn whose Scene a message asks for; None when it asks for none."""
+    match cause:
+        case TaskStarted():
+            return 0
+        case WorldEvent(action=FinishTask()):
+            return None
+        case WorldEvent():
+            return turn + 1
+        case _:
+            assert_never(cause)
+
+
+def is_on_task(record: DeviceRecord | None, task: str) -> bool:
+    return record is not None and record.claim is not None and record.claim.task == task
+
+
+def patience_s(cause: TaskStarted | WorldEvent) -> float:
+    """How long an unchanged screen is given to begin to change, after an act that should change it."""
+    match cause:
+        case TaskStarted() | WorldEvent(success=False):
+            return 0.0
+        case WorldEvent(action=Look() | Wait() | DescribeScreen() | FinishTask()):
+            return 0.0
+        case WorldEvent(action=LaunchApp() | TerminateApp()):
+            return _SLOW_START_S
+        case WorldEvent():
+            return _SLOW_CHANGE_S
+        case _:
+            assert_never(cause)
+
+
+def after_reads(reads: Sequence[Read], *, before: str | None, patience: float, cap_s: float) -> Settled | ReadAgain:
+    """Whether the screen stands still. `before` is the fingerprint of the Scene that was acted on.
+
+    Settled when the last reads are equal and differ from `before`; equal to it, only after `patience` seconds, since
+    what was done may not have begun to show.
+    """
+    elapsed = reads[-1].at_s - reads[0].at_s
+    last = [read.fingerprint for read in reads[-EQUAL_READS:]]
+    equal = len(last) == EQUAL_READS and len(set(last)) == 1
+    if equal and (last[0] != before or elapsed >= patience):
+        return Settled(True)
+    if elapsed >= cap_s:
+        return Settled(equal)
+    if len(reads) < EQUAL_READS:
+        return ReadAgain(0.0)
+    pause = min(_FIRST_PAUSE_S * 1.5 ** (len(reads) - EQUAL_READS), _LONGEST_PAUSE_S)
+    return ReadAgain(min(pause, max(patience - elapsed, 0.0) or pause) if equal else pause)
+
+
+def wants_picture(mode: ScreenshotMode, *, tree_says_little: bool) -> bool:
+    """`auto` takes one when the tree says little."""
+    match mode:
+        case "always":
+            return True
+        case "never":
+            return False
+        case "auto":
+            return tree_says_little
+        case _:
+            assert_never(mode)

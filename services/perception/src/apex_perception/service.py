@@ -1,0 +1,179 @@
+"""Perception's handler: a task has started or something was done, and the next `scene` slot is filled.
+
+Consumes `started` and `event`; reads `scene`, `finished` and the device's record; emits the picture to SHOTS, then
+`scene`; ends a task by `finished` when its phone cannot be seen for too long. It keeps open connections, no state.
+"""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Final
+
+import msgspec
+from msgspec import structs
+
+from apex_bus.connection import Bus
+from apex_bus.consume import Delivery, Done, Later, Verdict
+from apex_bus.errors import Transient
+from apex_bus.tasklog import TaskLog
+from apex_bus.tracing import span
+from apex_perception import picture
+from apex_perception.appium import Phone
+from apex_perception.decide import OLDEST_READING_S, is_on_task, next_turn, patience_s
+from apex_perception.errors import NothingToSee, PhoneError, PictureUnreadable, SessionDead
+from apex_perception.phones import Phones
+from apex_perception.settings import PerceptionSettings
+from apex_perception.settle import Observation, Observer
+from apex_schemas import envelope, subjects
+from apex_schemas.devices import DeviceRecord, SessionHandle, SessionReply, SessionRequest
+from apex_schemas.errors import SubjectMismatch
+from apex_schemas.geometry import Size
+from apex_schemas.ids import new_attempt
+from apex_schemas.scene import Scene, ScreenshotRef
+from apex_schemas.steps import WorldEvent
+from apex_schemas.subjects import Slot, parse_slot
+from apex_schemas.task import TaskFinished, TaskStarted
+
+log = logging.getLogger(__name__)
+
+STAGE: Final = "perception"
+_TRIES: Final = 3
+_AGAIN_S: Final = 1.0
+
+Attach = Callable[[SessionHandle, float], Phone]
+
+
+class PerceptionService:
+    """Handles deliveries of the consumer PERCEPTION."""
+
+    def __init__(
+        self, bus: Bus, tasks: TaskLog, settings: PerceptionSettings, attach: Attach, threads: Executor
+    ) -> None:
+        self._bus, self._tasks, self._settings, self._threads = bus, tasks, settings, threads
+        self._phones = Phones(lambda handle: attach(handle, settings.request_seconds), threads)
+
+    async def handle(self, delivery: Delivery) -> Verdict:
+        slot, cause = _decode(delivery)
+        assert slot.turn is not None
+        turn = next_turn(cause, slot.turn)
+        if turn is None:
+            return Done()
+        wanted = Slot(device=slot.device, task=slot.task, kind="scene", turn=turn)
+        filled, ended = await asyncio.gather(self._tasks.read(wanted), self._tasks.read(slot.sibling("finished")))
+        if filled is not None or ended is not None:
+            return Done()
+        with span("observe", task=slot.task, cause=delivery.headers, attributes={"apex.turn": turn}) as current:
+            try:
+                scene = await self._observe(wanted, cause)
+            except (PhoneError, NothingToSee) as error:
+                current.set_attribute("error.type", type(error).__name__)
+                return await self._without_scene(delivery, wanted, error)
+            if scene is None:
+                return Done()
+            current.set_attribute("apex.page.elements", len(scene.elements))
+            current.set_attribute("apex.settled", scene.settled)
+        return Done()
+
+    async def _observe(self, wanted: Slot, cause: TaskStarted | WorldEvent) -> Scene | None:
+        """Look, publish the picture, fill the slot. None when the device is on another task by now."""
+        attempt = new_attempt()
+        before = await self._fingerprint_before(wanted, cause)
+        last: PhoneError | None = None
+        for _ in range(_TRIES):
+            record = await self._record(wanted.device)
+            if record is None or not is_on_task(record, wanted.task):
+                log.info("task %s is no longer on %s", wanted.task, wanted.device)
+                return None
+            if record.session is None:
+                raise SessionDead(wanted.device, "the device has no session at present")
+            try:
+                seen = await self._look(record.session, before, patience_s(cause))
+            except SessionDead as error:
+                log.warning("session of %s is dead, asking for a new one: %s", wanted.device, error)
+                last = error
+                await self._phones.forget(record.session)
+                await self._heal(wanted.device, record.session)
+                continue
+            scene = await self._with_picture(wanted, attempt, seen)
+            if time.monotonic() - seen.read_at > OLDEST_READING_S:
+                log.info("reading of %s is too old to publish, looking again", wanted.device)
+                continue
+            await self._tasks.fill(wanted, scene, attempt=attempt)
+            return scene
+        raise last or SessionDead(wanted.device, "every reading was too old when it could be published")
+
+    async def _fingerprint_before(self, wanted: Slot, cause: TaskStarted | WorldEvent) -> str | None:
+        if isinstance(cause, TaskStarted) or not wanted.turn or patience_s(cause) == 0:
+            return None
+        entry = await self._tasks.read(structs.replace(wanted, turn=wanted.turn - 1))
+        return entry.body.fingerprint if entry is not None and isinstance(entry.body, Scene) else None
+
+    async def _look(self, handle: SessionHandle, before: str | None, patience: float) -> Observation:
+        async with self._phones.borrow(handle) as phone:
+            observer = Observer(phone, handle, self._settings, self._threads)
+            return await observer.observe(before=before, patience_s=patience)
+
+    async def _with_picture(self, wanted: Slot, attempt: str, seen: Observation) -> Scene:
+        """The Scene with a reference to its picture, which is stored by then."""
+        if seen.picture is None or wanted.turn is None:
+            return seen.scene
+        try:
+            data = await asyncio.get_running_loop().run_in_executor(self._threads, picture.portable, seen.picture)
+            size = picture.measure(data)
+        except PictureUnreadable as error:
+            log.warning("%s: %s", wanted.device, error)
+            return seen.scene
+        subject = subjects.shot(wanted.task, wanted.turn, attempt)
+        await self._bus.publish(subject, data, headers={"Nats-Msg-Id": f"{subject}:{len(data)}:{seen.read_at}"})
+        reference = ScreenshotRef(
+            subject=subject, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data),
+            size=Size(width=size.width, height=size.height), media_type=size.media_type,
+        )  # fmt: skip
+        return structs.replace(seen.scene, screenshot=reference)
+
+    async def _record(self, device: str) -> DeviceRecord | None:
+        stored = await self._bus.get("DEVICES", subjects.device(device))
+        body = None if stored is None else envelope.decode(stored.data).body
+        return body if isinstance(body, DeviceRecord) else None
+
+    async def _heal(self, device: str, dead: SessionHandle) -> None:
+        """Ask the device's executor for a new session. Raises SessionDead with its reason when there is none."""
+        request = msgspec.msgpack.encode(SessionRequest(dead_session=dead.id))
+        try:
+            answer = await self._bus.request(subjects.session(device), request, timeout_s=self._settings.heal_seconds)
+            reply = msgspec.msgpack.decode(answer, type=SessionReply)
+        except (Transient, msgspec.MsgspecError) as error:
+            raise SessionDead(device, f"nobody could be asked for a new session ({error})") from error
+        if reply.session is None:
+            raise SessionDead(device, reply.reason or "its executor could not make a new session")
+
+    async def _without_scene(self, delivery: Delivery, wanted: Slot, error: PhoneError | NothingToSee) -> Verdict:
+        """Try again later, until the phone could not be seen for too long; then the task has failed."""
+        if delivery.age_s < self._settings.give_up_seconds:
+            log.warning("%s cannot be seen, trying again: %s", wanted.device, error)
+            return Later(_AGAIN_S)
+        if not is_on_task(await self._record(wanted.device), wanted.task):
+            return Done()
+        log.error("task %s fails: %s cannot be seen: %s", wanted.task, wanted.device, error)
+        started = await self._tasks.started(wanted.device, wanted.task)
+        end = TaskFinished(
+            status="failed", turns=wanted.turn or 0, finished_at_ms=time.time_ns() // 1_000_000, by=STAGE,
+            reason=f"the screen of {wanted.device} cannot be seen", failure_reason=str(error), stage=STAGE,
+            goal=started.request.goal,
+        )  # fmt: skip
+        await self._tasks.fill(wanted.sibling("finished"), end, attempt=new_attempt(), after=delivery.sequence)
+        return Done()
+
+
+def _decode(delivery: Delivery) -> tuple[Slot, TaskStarted | WorldEvent]:
+    slot = parse_slot(delivery.subject)
+    message = envelope.decode(delivery.data)
+    envelope.check_subject(message, delivery.subject, task=slot.task, device=slot.device, turn=slot.turn)
+    match slot.kind, message.body:
+        case ("started", TaskStarted()) | ("event", WorldEvent()):
+            return slot, message.body
+        case _:
+            raise SubjectMismatch(delivery.subject, f"a {message.kind}")
