@@ -60,6 +60,8 @@ MAY_NOT_PUBLISH = [
     (I.PLANNER, "session.sim-1"),
     (I.GUEST, "session.sim-1"),
     (I.PERCEPTION, "query.timeline"),
+    (I.PERCEPTION, "$SRV.PING.executor"),
+    (I.DECISION_LOG, "$SRV.PING"),
     # Reads.
     (I.PERCEPTION, f"{GET}.SHOTS.shot.{TASK}.0.a"),
     (I.EXECUTOR, f"{GET}.SHOTS.shot.{TASK}.0.a"),

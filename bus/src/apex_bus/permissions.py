@@ -26,8 +26,11 @@ SERVICES: Final = (
 )
 CLIENTS: Final = (Identity.CLIENT, Identity.OPERATOR, Identity.GUEST)
 
-_PINGS: Final = {Identity.EXECUTOR: (Identity.PERCEPTION, Identity.PLANNER)}
-"""Whose life a service asks after: a device is ready when perception and planner answer."""
+_PINGS: Final = {
+    Identity.EXECUTOR: (Identity.PERCEPTION, Identity.PLANNER),
+    Identity.PLANNER: (Identity.ENDPOINT,),
+}
+"""Whose life a service asks after: a device is ready when perception and planner answer, a planner when its endpoint."""
 
 _VERBS: Final = ("PING", "INFO", "STATS")
 _TASK_ROWS: Final = tuple(row for row in TABLE if row.stream == "TASKS")
