@@ -30,7 +30,7 @@ _PINGS: Final = {
     Identity.EXECUTOR: (Identity.PERCEPTION, Identity.PLANNER),
     Identity.PLANNER: (Identity.ENDPOINT,),
 }
-"""Whose life a service asks after: a device is ready when perception and planner answer, a planner when its endpoint."""
+"""Whose life a service asks after: a device needs perception and planner, a planner its endpoint."""
 
 _VERBS: Final = ("PING", "INFO", "STATS")
 _TASK_ROWS: Final = tuple(row for row in TABLE if row.stream == "TASKS")
