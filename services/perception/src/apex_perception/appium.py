@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib.resources import files
 from typing import Any, Final, Protocol, TypeVar, cast
 
+from appium.options.common import AppiumOptions
 from appium.webdriver import Remote
 from appium.webdriver.appium_connection import AppiumConnection
 from appium.webdriver.client_config import AppiumClientConfig
@@ -40,7 +41,7 @@ class _Attached(Remote):
 
     def __init__(self, handle: SessionHandle, connection: AppiumConnection) -> None:
         self._handle = handle
-        super().__init__(connection)
+        super().__init__(connection, options=AppiumOptions())
 
     def start_session(self, capabilities: Any, browser_profile: Any = None) -> None:
         self.session_id = self._handle.id

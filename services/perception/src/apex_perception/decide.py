@@ -17,13 +17,6 @@ _SLOW_START_S: Final = 1.5
 _SLOW_CHANGE_S: Final = 0.3
 
 
-class Read(NamedTuple):
-    """One reading of the tree: when it was begun, on the reader's own clock, and its masked fingerprint."""
-
-    at_s: float
-    fingerprint: str
-
-
 class Settled(NamedTuple):
     """`settled` is false when the cap came first."""
 
@@ -66,23 +59,25 @@ def patience_s(cause: TaskStarted | WorldEvent) -> float:
             assert_never(cause)
 
 
-def after_reads(reads: Sequence[Read], *, before: str | None, patience: float, cap_s: float) -> Settled | ReadAgain:
-    """Whether the screen stands still. `before` is the fingerprint of the Scene that was acted on.
+def after_reads(
+    reads: Sequence[str], *, elapsed_s: float, before: str | None, patience: float, cap_s: float
+) -> Settled | ReadAgain:
+    """Whether the screen stands still. `reads` are masked fingerprints, `before` that of the Scene that was acted on,
+    `elapsed_s` counts from the beginning of the first reading to the end of the last.
 
     Settled when the last reads are equal and differ from `before`; equal to it, only after `patience` seconds, since
     what was done may not have begun to show.
     """
-    elapsed = reads[-1].at_s - reads[0].at_s
-    last = [read.fingerprint for read in reads[-EQUAL_READS:]]
+    last = reads[-EQUAL_READS:]
     equal = len(last) == EQUAL_READS and len(set(last)) == 1
-    if equal and (last[0] != before or elapsed >= patience):
+    if equal and (last[0] != before or elapsed_s >= patience):
         return Settled(True)
-    if elapsed >= cap_s:
+    if elapsed_s >= cap_s and len(last) == EQUAL_READS:
         return Settled(equal)
     if len(reads) < EQUAL_READS:
         return ReadAgain(0.0)
     pause = min(_FIRST_PAUSE_S * 1.5 ** (len(reads) - EQUAL_READS), _LONGEST_PAUSE_S)
-    return ReadAgain(min(pause, max(patience - elapsed, 0.0) or pause) if equal else pause)
+    return ReadAgain(min(pause, max(patience - elapsed_s, 0.0) or pause) if equal else pause)
 
 
 def wants_picture(mode: ScreenshotMode, *, tree_says_little: bool) -> bool:

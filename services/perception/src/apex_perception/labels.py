@@ -106,6 +106,8 @@ class Labels:
                 at += 1
             if node.kind in _NAMED_IN_ROW:
                 self._name_in_row(index)
+            elif node.editable and node.hint:
+                self.pieces[index] = [node.hint]
             elif node.kind in _NAMED_BESIDE:
                 self._name_beside(index, free[max(0, at - 6) : at])
 
@@ -140,6 +142,8 @@ class Labels:
             place = self._places[other]
             if other in self.taken or place is None or box is None or self._acts_between(other, index):
                 break
+            if self._is_title(other):
+                break
             beside = place[2] <= box[0] + 4 and place[1] < box[3] and place[3] > box[1]
             high = box[3] - box[1]
             above = place[3] <= box[1] + high // 2 and box[1] - place[3] <= high and place[0] < box[2]
@@ -151,6 +155,16 @@ class Labels:
         self.taken.update(line)
         for other in reversed(line):
             add_piece(self.pieces[index], self._nodes[other].text)
+
+    def _is_title(self, index: int) -> bool:
+        """A text in a bar, or one that calls itself a title, names the page and not the field below it."""
+        if "title" in self._nodes[index].identifier:
+            return True
+        while index >= 0:
+            if self._nodes[index].kind == "bar":
+                return True
+            index = self._nodes[index].parent
+        return False
 
     def _acts_between(self, first: int, last: int) -> bool:
         return self._acting_before[last] > self._acting_before[first + 1]

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from apex_perception import picture
 from apex_perception.appium import Phone
-from apex_perception.decide import Read, ReadAgain, Settled, after_reads, wants_picture
+from apex_perception.decide import ReadAgain, Settled, after_reads, wants_picture
 from apex_perception.errors import NothingToSee, NoTree, PictureUnreadable, SourceUnavailable
 from apex_perception.perceive import View, from_picture, perceive, says_little
 from apex_perception.settings import PerceptionSettings
@@ -31,7 +31,7 @@ _WHOLE_SECOND_MS: Final = 1_000
 
 
 class Observation(NamedTuple):
-    """`read_at` is when the last reading was begun, on the monotonic clock."""
+    """`read_at` is when the last reading came, on the monotonic clock."""
 
     scene: Scene
     picture: bytes | None
@@ -52,23 +52,29 @@ class Observer:
         begun = time.monotonic()
         observed_at_ms = time.time_ns() // 1_000_000
         view = await self._view()
-        reads: list[Read] = []
+        reads: list[str] = []
         shot: bytes | None = None
         while True:
-            read_at = time.monotonic()
             try:
                 scene = await self._tree(view)
             except (NoTree, SourceUnavailable) as error:
                 scene, shot = await self._picture_only(view, error)
-                settled = True
+                read_at, settled = time.monotonic(), True
                 break
-            reads.append(Read(read_at, scene.fingerprint))
-            step = after_reads(reads, before=before, patience=patience_s, cap_s=self._settings.settle_seconds)
+            read_at = time.monotonic()
+            reads.append(scene.fingerprint)
+            step = after_reads(
+                reads,
+                elapsed_s=read_at - begun,
+                before=before,
+                patience=patience_s,
+                cap_s=self._settings.settle_seconds,
+            )
             match step:
                 case Settled(settled):
                     break
                 case ReadAgain(pause_s):
-                    if len(reads) == 1 or reads[-1].fingerprint != reads[-2].fingerprint or shot is None:
+                    if len(reads) == 1 or reads[-1] != reads[-2] or shot is None:
                         shot = await self._shot(scene)
                     await asyncio.sleep(pause_s)
         scene = structs.replace(
