@@ -92,13 +92,16 @@ def test_seeds_are_owner_only_kept_and_not_in_the_configuration(tmp_path: Path, 
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
-def test_the_database_password_is_made_once(tmp_path: Path) -> None:
+def test_each_role_of_the_database_has_a_password_of_its_own_that_is_kept(tmp_path: Path) -> None:
+    roles = {"database-admin": "apex", "database-owner": "apex_owner", "database-writer": "apex_writer"}
     write_credentials(tmp_path, (), layout="volumes")
-    first = (tmp_path / "database/password").read_text()
+    first = {folder: (tmp_path / folder / "password").read_text() for folder in roles}
     write_credentials(tmp_path, (), layout="volumes")
-    assert (tmp_path / "database/password").read_text() == first
-    assert (tmp_path / "database/pgpass").read_text() == f"*:*:*:*:{first}\n"
-    assert len(first) >= 32
+    assert {folder: (tmp_path / folder / "password").read_text() for folder in roles} == first
+    assert len(set(first.values())) == 3
+    for folder, role in roles.items():
+        assert (tmp_path / folder / "pgpass").read_text() == f"*:*:*:{role}:{first[folder]}\n"
+        assert len(first[folder]) >= 32
 
 
 def test_tls_is_asked_of_clients_when_an_authority_is_named(tmp_path: Path) -> None:

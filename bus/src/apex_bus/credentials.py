@@ -4,8 +4,8 @@
 every start. Seeds are owner-only files; the server's configuration holds public keys alone. Two layouts:
 
     flat      DIR/<identity>.nk, DIR/nats-server.conf
-    volumes   DIR/<identity>/seed, DIR/nats/nats-server.conf, DIR/database/{password,pgpass}: a folder for each
-              volume of the compose file, so that a container is handed its own identity and no other
+    volumes   DIR/<identity>/seed, DIR/nats/nats-server.conf, DIR/database-{admin,owner,writer}/{password,pgpass}: a
+              folder for each volume of the compose file, so that a container is handed its own secrets and no others
 
 Consumes the subjects table by way of `apex_bus.permissions`, and APEX_DEVICES when `--devices` is not given.
 """
@@ -28,6 +28,9 @@ from apex_bus.provision import device_aliases
 from apex_schemas.subjects import STREAMS, Identity
 
 Layout = Literal["flat", "volumes"]
+
+DATABASE_ROLES: Final = {"database-admin": "apex", "database-owner": "apex_owner", "database-writer": "apex_writer"}
+"""Folder → role: who makes the roles, who owns the tables and migrates, who reads and writes rows."""
 
 MAX_PAYLOAD: Final = 8 * 2**20
 _STORE_HEADROOM: Final = 2**30
@@ -72,7 +75,8 @@ def write_credentials(
     store = server.store or directory / "jetstream"
     _write(config_path, _HEADER + _entries({**_server_config(server, store), **users}))
     if layout == "volumes":
-        _database_password(directory / "database")
+        for name, role in DATABASE_ROLES.items():
+            _database_password(directory / name, role)
     return Credentials(config_path=config_path, seeds=seeds, authorization=_entries(users))
 
 
@@ -141,12 +145,12 @@ def _public(seed: str) -> str:
     return str(pair.public_key, "ascii")
 
 
-def _database_password(directory: Path) -> None:
+def _database_password(directory: Path, role: str) -> None:
     """For Postgres, which reads `password`, and for its clients, whose library reads `pgpass`."""
     password = directory / "password"
     if not password.exists():
         _write(password, secrets.token_urlsafe(32))
-    _write(directory / "pgpass", f"*:*:*:*:{password.read_text(encoding='ascii')}\n")
+    _write(directory / "pgpass", f"*:*:*:{role}:{password.read_text(encoding='ascii')}\n")
 
 
 def _folder(path: Path) -> None:
