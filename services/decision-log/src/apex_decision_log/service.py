@@ -1,0 +1,95 @@
+"""The decision-log: TASKS and DECISIONS into Postgres, and the answers to `query.timeline` and `query.tasks`.
+
+Consumes two consumers by the batch; emits nothing but dead letters. A batch is written in one transaction and then
+acknowledged. While Postgres is away the batch is kept, nothing more is pulled, and that is said; a row that Postgres
+refuses for its content is parked in DEAD, and the rest is written.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final, NamedTuple
+
+from apex_bus import micro
+from apex_bus.connection import Bus
+from apex_bus.consume import BatchHandler, Delivery, bury, consume_batches, counters
+from apex_bus.tracing import span
+from apex_decision_log import timeline
+from apex_decision_log.decide import row_of
+from apex_decision_log.rows import Decided, Row
+from apex_decision_log.settings import database_url
+from apex_decision_log.store import Store, open_store, write_all
+from apex_schemas import subjects
+from apex_schemas.errors import UnknownKind, WireError
+from apex_schemas.subjects import SHARED_CONSUMERS, Consumer
+
+log = logging.getLogger(__name__)
+
+TASKS: Final = next(each for each in SHARED_CONSUMERS if each.name == "DECISION_LOG_TASKS")
+DECISIONS: Final = next(each for each in SHARED_CONSUMERS if each.name == "DECISION_LOG_DECISIONS")
+_BATCH: Final = {TASKS.name: 200, DECISIONS.name: 50}
+
+
+class Readable(NamedTuple):
+    """A delivery with the row that it stands for."""
+
+    delivery: Delivery
+    row: Row
+
+
+def recorder(bus: Bus, store: Store, consumer: Consumer) -> BatchHandler:
+    """The handler of one consumer's batches: it returns when all that can be stored is."""
+
+    async def record(deliveries: list[Delivery]) -> None:
+        readable: list[Readable] = []
+        for delivery in deliveries:
+            try:
+                row = row_of(delivery.subject, delivery.data, stored_at_ms=delivery.timestamp_ns // 1_000_000)
+            except UnknownKind as error:
+                counters["skipped"] += 1
+                log.warning("%s skipped: %s", delivery.subject, error)
+            except WireError as error:
+                await bury(bus, delivery, str(error), stream=consumer.stream)
+            else:
+                readable.append(Readable(delivery, row))
+        for refused in await write_all(store, readable, lambda each: each.row):
+            await bury(bus, refused.item.delivery, refused.reason, stream=consumer.stream)
+        _trace(readable)
+
+    return record
+
+
+def _trace(readable: list[Readable]) -> None:
+    """A span for each decision that is now on record."""
+    for delivery, row in readable:
+        if isinstance(row, Decided):
+            with span("record", task=row.task_id, cause=delivery.headers, attributes={"apex.turn": row.turn}):
+                pass
+
+
+def endpoints(store: Store) -> tuple[micro.Endpoint, ...]:
+    async def of_task(question: bytes, _: Mapping[str, str]) -> bytes:
+        return await timeline.answer_timeline(store, question)
+
+    async def of_tasks(question: bytes, _: Mapping[str, str]) -> bytes:
+        return await timeline.answer_tasks(store, question)
+
+    return (
+        micro.Endpoint("timeline", subjects.QUERY_TIMELINE, answer=of_task),
+        micro.Endpoint("tasks", subjects.QUERY_TASKS, answer=of_tasks),
+    )
+
+
+async def serve(bus: Bus, dsn: str) -> None:
+    """All loops of the service over one store, until cancelled. It starts with or without its database."""
+    async with open_store(dsn) as store, asyncio.TaskGroup() as group:
+        log.info("decisions go to %s", store.place)
+        group.create_task(micro.serve(bus, bus.identity, *endpoints(store)))
+        for consumer in (TASKS, DECISIONS):
+            handle = recorder(bus, store, consumer)
+            group.create_task(consume_batches(bus, consumer, handle, batch=_BATCH[consumer.name]))
+
+
+async def compose(bus: Bus, environ: Mapping[str, str]) -> list[Coroutine[Any, Any, Any]]:
+    """Raises SettingsError when the database's URL is missing or wrong."""
+    return [serve(bus, database_url(environ))]
