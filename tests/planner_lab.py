@@ -105,15 +105,18 @@ async def client_over(
     transport: Transport, environ: dict[str, str], nats_url: str
 ) -> AsyncGenerator[ToolCallingClient]:
     """A client as the planner gets it: on cloud-proxy an endpoint with these settings serves it over NATS."""
-    settings = load_provider(environ)
-    if transport == "direct":
-        yield provider_client(settings)
-        return
-    async with bus_of(Identity.ENDPOINT, nats_url) as theirs, bus_of(Identity.PLANNER, nats_url) as ours:
-        recorded = RecordedClient(provider_client(settings), BusLedger(theirs), concurrency=4)
-        endpoint = Endpoint("decide", PLANNER_DECISION, stream=DecisionEndpoint(recorded).answer)
-        async with background(serve_micro(theirs, SERVICE, endpoint)):
-            async with asyncio.timeout(10):
-                while not await ours.ping(SERVICE, timeout_s=0.5):  # noqa: ASYNC110  (nothing here tells us)
-                    await asyncio.sleep(0.01)
-            yield CloudProxyClient(ours)
+    provider = provider_client(load_provider(environ))
+    try:
+        if transport == "direct":
+            yield provider
+            return
+        async with bus_of(Identity.ENDPOINT, nats_url) as theirs, bus_of(Identity.PLANNER, nats_url) as ours:
+            recorded = RecordedClient(provider, BusLedger(theirs), concurrency=4)
+            endpoint = Endpoint("decide", PLANNER_DECISION, stream=DecisionEndpoint(recorded).answer)
+            async with background(serve_micro(theirs, SERVICE, endpoint)):
+                async with asyncio.timeout(10):
+                    while not await ours.ping(SERVICE, timeout_s=0.5):  # noqa: ASYNC110  (nothing here tells us)
+                        await asyncio.sleep(0.01)
+                yield CloudProxyClient(ours)
+    finally:
+        await provider.close()

@@ -144,6 +144,9 @@ class AnthropicDialect:
     def read(self, raw: str) -> Parts | None:
         return anthropic_answer.read(raw)
 
+    async def close(self) -> None:
+        await self._sdk.close()
+
 
 async def _text(create: Callable[..., Awaitable[Any]], body: Json) -> str:
     response = await create(**body)

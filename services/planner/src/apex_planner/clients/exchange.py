@@ -38,6 +38,8 @@ class Dialect(Protocol):
 
     def read(self, raw: str) -> Parts | None: ...
 
+    async def close(self) -> None: ...
+
 
 class Exchange:
     """A ProviderClient over a dialect."""
@@ -64,6 +66,10 @@ class Exchange:
             answer = Answer(fault_of_silence(ProviderUnreachable("deadline", timed_out=True), self._where))
         elapsed = round((time.monotonic() - begun) * 1_000)
         return answer._replace(reply=structs.replace(answer.reply, latency_ms=elapsed))
+
+    async def close(self) -> None:
+        """Give back the connections. Whoever made it for a while calls this; a service keeps it to its end."""
+        await self._dialect.close()
 
     async def _send(self, request: DecisionRequest) -> str:
         """Ask, and ask again as often as there is a feature to leave out."""

@@ -69,6 +69,9 @@ class ChatDialect:
     def read(self, raw: str) -> Parts | None:
         return chat_answer.read(raw)
 
+    async def close(self) -> None:
+        await self._sdk.close()
+
 
 def _content(text: str, picture: Picture | None) -> str | list[Json]:
     """Plain text where there is no picture: not every compatible server takes a list."""

@@ -75,6 +75,9 @@ class ResponsesDialect:
     def read(self, raw: str) -> Parts | None:
         return responses_answer.read(raw)
 
+    async def close(self) -> None:
+        await self._sdk.close()
+
 
 def _content(request: DecisionRequest) -> list[Json]:
     content: list[Json] = [{"type": "input_text", "text": "\n".join(request.user_blocks)}]
