@@ -74,7 +74,7 @@ def test_a_timeline_of_hostile_texts_prints_no_escape_and_no_markup() -> None:
 
 def test_a_timeline_tells_page_reason_act_outcome_time_and_tokens() -> None:
     printed = _printed(render.timeline(_timeline("Wi-Fi")))
-    for part in ("Wi-Fi", "“Wi-Fi”", "tap", "STALE_SCENE", "140 ms (see 40, plan 100)", "1,200→30 tokens"):
+    for part in ("Wi-Fi", "“Wi-Fi”", "tap", "STALE_SCENE", "see 40 + plan 100 = 140 ms", "1,200→30 tokens"):
         assert part in printed
 
 

@@ -25,6 +25,7 @@ _EVIDENCE: Final = {
 def timeline(timeline: Timeline, *, thinking: bool = False) -> RenderableType:
     return Group(
         summary(timeline.summary),
+        "",
         *(turn(step, thinking=thinking) for step in timeline.steps),
         totals(timeline.steps),
     )
@@ -60,14 +61,17 @@ def turn(step: TimelineStep, *, thinking: bool = False) -> RenderableType:
         body.append(styled(("thinking  " + plain(step.thinking), "dim italic")))
     if step.rationale:
         body.append(styled((quoted(step.rationale), "italic")))
-    body.append(styled(("→ ", "dim"), (act(step), "bold"), "  ", *outcome(step)))
+    body.append(styled(("→ ", "dim"), (act(step), "bold"), "   ", *outcome(step)))
     if step.message and step.success is not True:
         body.append(styled("  ", (plain(step.message), "red" if step.success is False else "yellow")))
     for call in step.calls:
         if call.error:
             body.append(styled(("  the model's call failed: " + plain(call.error), "red")))
-    head = styled((f"{step.turn:>3}  ", "bold"), (plain(step.page or "—"), "cyan"), (_cost(step), "dim"))
-    return Group(head, *(Padding(line, (0, 0, 0, 5)) for line in body))
+    head = Table.grid(expand=True, padding=(0, 1))
+    head.add_column(no_wrap=True, ratio=1, overflow="ellipsis")
+    head.add_column(no_wrap=True, justify="right")
+    head.add_row(styled((f"{step.turn:>3}  ", "bold"), (plain(step.page or "—"), "cyan")), Text(_cost(step), "dim"))
+    return Group(head, *(Padding(line, (0, 0, 0, 5), expand=False) for line in body))
 
 
 def act(step: TimelineStep) -> str:
@@ -83,13 +87,17 @@ def act(step: TimelineStep) -> str:
             return f"{step.action} {plain(str(arguments.get('app', '')))}"
         case "finish_task":
             return f"finish_task success={str(arguments.get('success')).lower()}"
-        case "tap":
-            return f"tap{target or _places(arguments)}"
+        case "tap" | "long_press":
+            return f"{step.action}{target or _places(arguments)}"
+        case "swipe":
+            return f"swipe {_point(arguments.get('start'))} → {_point(arguments.get('end'))}"
         case _:
             return f"{step.action}{target}{_places(arguments)}"
 
 
 def outcome(step: TimelineStep) -> tuple[tuple[str, str], ...]:
+    if step.action == "finish_task":
+        return (("ends the task", "dim"),)
     if not step.done and step.success is None:
         return (("…", "dim"),)
     match step.success:
@@ -108,12 +116,9 @@ def totals(steps: Iterable[TimelineStep]) -> Text:
     into, out = sum(call.input_tokens for call in calls), sum(call.output_tokens for call in calls)
     cached = sum(call.cache_read_tokens for call in calls)
     models = ", ".join(dict.fromkeys(plain(call.model) for call in calls if call.model))
-    return styled(
-        (
-            f"     {_count(calls, 'model call')} to {models}: {into:,} tokens in ({cached:,} from cache), {out:,} out",
-            "dim",
-        )
-    )
+    from_cache = f" ({cached:,} from cache)" if cached else ""
+    asked = f"{len(calls)} model call{'' if len(calls) == 1 else 's'} to {models}"
+    return styled((f"     {asked}: {into:,} tokens in{from_cache}, {out:,} out", "dim"))
 
 
 def task_table(tasks: Iterable[TaskSummary]) -> Table:
@@ -160,10 +165,11 @@ def _cost(step: TimelineStep) -> str:
     stages = {"see": step.observe_ms, "plan": step.plan_ms, "act": step.act_ms}
     known = {name: ms for name, ms in stages.items() if ms is not None}
     into, out = sum(c.input_tokens for c in step.calls), sum(c.output_tokens for c in step.calls)
-    parts = [f"{sum(known.values())} ms ({', '.join(f'{name} {ms}' for name, ms in known.items())})"] if known else []
+    stages_told = " + ".join(f"{name} {ms:,}" for name, ms in known.items())
+    parts = [f"{stages_told} = {sum(known.values()):,} ms"] if known else []
     if step.calls:
         parts.append(f"{into:,}→{out:,} tokens")
-    return "   " + " · ".join(parts) if parts else ""
+    return " · ".join(parts)
 
 
 def _places(arguments: Mapping[str, Any]) -> str:
@@ -171,8 +177,8 @@ def _places(arguments: Mapping[str, Any]) -> str:
     return f" {shown}" if shown else ""
 
 
-def _count(things: list[Any], name: str) -> str:
-    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
+def _point(value: Mapping[str, int] | None) -> str:
+    return f"{value.get('x')},{value.get('y')}" if value else "?"
 
 
 def _clock(at_ms: int | None) -> str:

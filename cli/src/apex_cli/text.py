@@ -7,9 +7,20 @@ direction could make a line read otherwise than it is.
 import unicodedata
 from typing import Final
 
+from rich.console import Console
 from rich.text import Text
 
 _DIRECTION: Final = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
+
+
+_WIDTH: Final = 110
+"""Of what is written to a file or a pipe, which has no width of its own."""
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that colours nothing by itself, since most of what it prints is other people's text."""
+    found = Console(stderr=stderr, highlight=False)
+    return found if found.is_terminal else Console(stderr=stderr, highlight=False, width=_WIDTH)
 
 
 def plain(text: str) -> str:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 import msgspec
-from rich.console import Console
 
 from apex_bus.errors import SettingsError
 from apex_cli.errors import BadInput, CommandError, NotInstalled
 from apex_cli.planned import record, shown_plan
 from apex_cli.scenes import shown_scene
+from apex_cli.text import console
 from apex_schemas.decision import Picture
 from apex_schemas.geometry import Size
 from apex_schemas.scene import Scene, SemanticScene
@@ -64,7 +64,7 @@ def perceive(
         case "prompt":
             click.echo(_prompt(scene))
         case _:
-            Console(highlight=False).print(shown_scene(scene))
+            console().print(shown_scene(scene))
 
 
 @click.command()
@@ -104,7 +104,7 @@ def plan(
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
     else:
-        Console(highlight=False).print(shown_plan(told))
+        console().print(shown_plan(told))
     if told.outcome != "planned":
         raise NoDecision(told.outcome, told.error)
 

@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 
 import click
 import msgspec
-from rich.console import Console
 
 from apex_cli import render
 from apex_cli.client import Client, run
 from apex_cli.errors import BadInput, TaskNotSucceeded
 from apex_cli.live import LiveTask
 from apex_cli.place import clone, find
+from apex_cli.text import console
 from apex_schemas.ids import is_device, is_pool, is_task_id, new_task_id
 from apex_schemas.queries import TasksQuery
 from apex_schemas.task import TaskFinished, TaskRequest
@@ -65,7 +65,7 @@ def submit(goal: str, follow: bool, pool: str, device: str | None, max_turns: in
         if not follow:
             await client.submit(request, pool)
             return None
-        live = LiveTask(Console(stderr=True, highlight=False))
+        live = LiveTask(console(stderr=True))
         async with client.following(task) as happenings:
             await client.submit(request, pool)
             click.echo(task)
@@ -91,7 +91,7 @@ def show(task: str | None, thinking: bool, as_json: bool) -> None:
     if as_json:
         _as_json(timeline)
     else:
-        Console(highlight=False).print(render.timeline(timeline, thinking=thinking))
+        console().print(render.timeline(timeline, thinking=thinking))
 
 
 @click.command()
@@ -106,7 +106,7 @@ def tasks(limit: int, status: str | None, device: str | None, as_json: bool) -> 
     if as_json:
         _as_json(found)
     elif found:
-        Console(highlight=False).print(render.task_table(found))
+        console().print(render.task_table(found))
     else:
         click.echo('no tasks; submit one: apex submit "turn on Wi-Fi" --follow')
 
@@ -128,6 +128,6 @@ def devices(as_json: bool) -> None:
     if as_json:
         _as_json(found)
     elif found:
-        Console(highlight=False).print(render.device_table(found))
+        console().print(render.device_table(found))
     else:
         click.echo("no executor knows a device; EXECUTOR_DEVICES of its process names them")

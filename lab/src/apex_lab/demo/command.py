@@ -14,7 +14,7 @@ from rich.rule import Rule
 
 from apex_cli.errors import CommandError, NotInstalled
 from apex_cli.place import clone
-from apex_cli.text import styled
+from apex_cli.text import console, styled
 from apex_lab.demo import readback, running
 from apex_lab.demo.goals import GOALS
 from apex_lab.demo.progress import Progress
@@ -42,28 +42,28 @@ def demo(provider: Provider | None, model: str | None) -> None:
     root = clone()
     if root is None:
         raise NotInstalled("a clone to keep the demo's files in")
-    console = Console(highlight=False)
-    chosen = chosen_model(provider, model, os.environ, console)
-    running.run(_demo(root / ".apex" / "demo", chosen, console))
+    out = console()
+    chosen = chosen_model(provider, model, os.environ, out)
+    running.run(_demo(root / ".apex" / "demo", chosen, out))
 
 
-async def _demo(directory: Path, model: Model | None, console: Console) -> None:
+async def _demo(directory: Path, model: Model | None, out: Console) -> None:
     began = time.monotonic()
-    progress = Progress(console)
+    progress = Progress(out)
     with progress:
         async with Stack(directory, model=model, fresh=True, report=progress.tell) as stack, stack.client() as client:
             progress.say(f"Ready after {time.monotonic() - began:.1f} s: five services on NATS, one simulated phone.\n")
             watched: list[Watched] = []
             for number, goal in enumerate(GOALS, start=1):
-                console.print(Rule(f"[bold]{number}/{len(GOALS)}[/]  {goal.text}", align="left", style="dim"))
-                watched.append(await watch(goal, stack, client, console, progress))
-            console.print(Rule("[bold]The same decisions, read back from Postgres[/]", align="left", style="dim"))
-            readback.show(watched, console)
+                out.print(Rule(f"[bold]{number}/{len(GOALS)}[/]  {goal.text}", align="left", style="dim"))
+                watched.append(await watch(goal, stack, client, out, progress))
+            out.print(Rule("[bold]The same decisions, read back from Postgres[/]", align="left", style="dim"))
+            readback.show(watched, out)
             progress.tell("ending everything that was started")
     problems = [f"{goal.text}: {problem}" for goal, one in zip(GOALS, watched, strict=True) for problem in one.problems]
     if problems:
         raise DemoFailed(problems, directory / "logs")
-    console.print(
+    out.print(
         styled(
             ("All as expected", "bold green"),
             f" after {time.monotonic() - began:.0f} s. Everything that was started has ended; the logs are in "

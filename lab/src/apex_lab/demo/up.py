@@ -11,7 +11,7 @@ from rich.console import Console
 
 from apex_cli.errors import CommandError, NotInstalled
 from apex_cli.place import RunningStack, clone, running_stack, state_file
-from apex_cli.text import styled
+from apex_cli.text import console, styled
 from apex_lab.demo import running
 from apex_lab.demo.provider import chosen_model, provider_options
 from apex_lab.stack import Stack
@@ -45,14 +45,14 @@ def up(phones: int, provider: Provider | None, model: str | None, fresh: bool, n
         raise NotInstalled("a clone to keep the stack's files in")
     if running_stack(root) is not None:
         raise CommandError(f"a stack is already up in {root}; `apex devices` asks it, Ctrl-C in its terminal ends it")
-    console = Console(highlight=False)
-    chosen = chosen_model(provider, model, os.environ, console)
-    running.run(_up(root, phones, chosen, fresh, nats_port, console))
+    out = console()
+    chosen = chosen_model(provider, model, os.environ, out)
+    running.run(_up(root, phones, chosen, fresh, nats_port, out))
 
 
-async def _up(root: Path, phones: int, model: Model | None, fresh: bool, nats_port: int, console: Console) -> None:
+async def _up(root: Path, phones: int, model: Model | None, fresh: bool, nats_port: int, out: Console) -> None:
     def report(text: str) -> None:
-        console.print(styled((f"  … {text}", "dim")))
+        out.print(styled((f"  … {text}", "dim")))
 
     directory = root / ".apex" / "up"
     async with Stack(directory, phones=phones, model=model, fresh=fresh, nats_port=nats_port, report=report) as stack:
@@ -66,12 +66,12 @@ async def _up(root: Path, phones: int, model: Model | None, fresh: bool, nats_po
         file = state_file(root)
         try:
             file.write_bytes(msgspec.json.encode(state))
-            console.print(styled(("The stack is up.", "bold green"), " In another terminal:"))
-            console.print(
+            out.print(styled(("The stack is up.", "bold green"), " In another terminal:"))
+            out.print(
                 HOW_TO_USE.format(nats=state.nats_url, phone=state.phone_url, logs=state.logs),
                 markup=False,
             )
             await asyncio.gather(*(child.failed for child in stack.children.values()))
         finally:
             file.unlink(missing_ok=True)
-            console.print("ending everything that was started")
+            out.print("ending everything that was started")
