@@ -11,7 +11,7 @@ from apex_perception.nodes import LAYOUT, Box, Node, Tree
 
 _MOST_PIECES = 12
 _NAMED_BESIDE = frozenset(("field", "select", "slider", "progress"))
-_HOLDERS = frozenset(("bar", "tabs", "list", "scroll", "web"))
+_HOLDERS = frozenset(("app", "bar", "tabs", "list", "scroll", "web"))
 """On iOS their name is a developer's, or that of what they hold."""
 _NAMED_IN_ROW = frozenset(("switch", "checkbox", "radio"))
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|[_\-.:]+")

@@ -56,8 +56,11 @@ class _Collector:
         self.skipped = 0
         self.skipping = 0
         self.with_text = with_text
+        self.text: list[str] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
+        if self.text:
+            self._put_text()
         if self.skipping or len(self.tags) >= MAX_TAGS:
             self.skipped += 1
             self.skipping += 1
@@ -68,14 +71,23 @@ class _Collector:
         open_.append(len(self.ends) - 1)
 
     def end(self, name: str) -> None:
+        if self.text:
+            self._put_text()
         if self.skipping:
             self.skipping -= 1
         elif self.open:
             self.ends[self.open.pop()] = len(self.tags)
 
     def data(self, text: str) -> None:
-        if self.with_text and not self.skipping and text.strip():
-            self.start(TEXT, {TEXT: text})
+        if self.with_text and not self.skipping:
+            self.text.append(text)
+
+    def _put_text(self) -> None:
+        """One tag for a run of text, which the parser hands over in pieces."""
+        whole = "".join(self.text)
+        self.text.clear()
+        if whole.strip():
+            self.start(TEXT, {TEXT: whole})
             self.end(TEXT)
 
     def close(self) -> Markup:

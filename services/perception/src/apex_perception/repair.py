@@ -47,7 +47,7 @@ def cut_out(text: str) -> tuple[str, list[str]]:
 def strip_forbidden(text: str) -> tuple[str, list[str]]:
     """Without the characters and references that XML 1.0 forbids; U+FFFD stays, referenced pairs become one."""
     stripped, count = _FORBIDDEN.subn("", text)
-    removed = [count, 0]
+    removed, joined = [count, 0], [0]
 
     def allowed(reference: re.Match[str]) -> str:
         code = int(reference[1], 16) if reference[1] else int(reference[2])
@@ -60,12 +60,16 @@ def strip_forbidden(text: str) -> tuple[str, list[str]]:
         high, low = int(pair[1]), int(pair[2])
         if not (0xD800 <= high < 0xDC00 <= low < 0xE000):
             return pair[0]
+        joined[0] += 1
         return chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
 
     if "&#" in stripped:
         stripped = _REFERENCE.sub(allowed, _PAIR.sub(join, stripped))
     total = sum(removed)
-    return stripped, [f"{total} characters that XML forbids stripped"] if total else []
+    steps = [f"{total} characters that XML forbids stripped"] if total else []
+    if joined[0]:
+        steps.append(f"{joined[0]} pairs of surrogate references joined")
+    return stripped, steps
 
 
 def mend(text: str) -> str:

@@ -11,8 +11,10 @@ def translate(source: Source, platform: Platform | None = None) -> Tree:
     if source.html:
         return html.tree(source.markup)
     names = [tag.name for tag in source.markup.tags[1:4]]
+    if "hierarchy" in names or "node" in names:  # first: Appium's fake driver puts whatever it shows into AppiumAUT
+        return android.tree(source.markup)
     if any(name == "AppiumAUT" or name.startswith(("XCUIElementType", "UIA")) for name in names):
         return xcuitest.tree(source.markup)
-    if platform == "ios" and not any(name in ("hierarchy", "node") for name in names):
+    if platform == "ios":
         return xcuitest.tree(source.markup)
     return android.tree(source.markup)

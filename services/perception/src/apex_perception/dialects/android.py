@@ -11,7 +11,7 @@ from apex_perception.markup import Markup, Tag
 from apex_perception.nodes import LAYOUT, Box, Node, Tree, cut, ends_of
 
 _BOUNDS = re.compile(r"\s*\[\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\]\s*\[\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\]")
-_ROOTS = frozenset(("apex-root", "hierarchy", "displays", "display", "window"))
+_ROOTS = frozenset(("apex-root", "AppiumAUT", "app", "hierarchy", "displays", "display", "window"))
 _KINDS = (
     ("field", ("EditText", "AutoComplete", "TextInputEdit", "EditField")),
     ("switch", ("Switch", "ToggleButton")),

@@ -7,6 +7,8 @@ from apex_perception.nodes import LAYOUT, Box, Node, Tree, cut, ends_of
 
 _PREFIXES = ("XCUIElementType", "UIA")
 _KINDS = {
+    "Application": "app",
+    "Window": "app",
     "Button": "button",
     "Cell": "row",
     "TableCell": "row",
