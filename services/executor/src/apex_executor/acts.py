@@ -7,7 +7,13 @@ import time
 from typing import Any, Final, NamedTuple, assert_never
 
 from appium.webdriver.webelement import WebElement
-from selenium.common.exceptions import NoSuchElementException, WebDriverException
+from selenium.common.exceptions import (
+    ElementNotInteractableException,
+    InvalidElementStateException,
+    NoSuchElementException,
+    StaleElementReferenceException,
+    WebDriverException,
+)
 from selenium.webdriver.remote.command import Command
 
 from apex_executor.apps import candidates
@@ -136,9 +142,16 @@ def _units(phone: Phone, point: Point) -> tuple[int, int]:
 def _input_text(phone: Phone, action: InputText, target: Target | None, *, verify: bool) -> Outcome:
     """Focus, clear, type by element, read back. The text is compared as the field shows it."""
     field, verify_ms = _field(phone, action, target, verify=verify)
-    field.clear()
-    if action.text:
-        field.send_keys(action.text)
+    if field is None:
+        return Outcome(False, "NO_FOCUS", "no field has the focus; tap the field first", verify_ms)
+    try:
+        field.clear()
+        if action.text:
+            field.send_keys(action.text)
+    except (ElementNotInteractableException, InvalidElementStateException):
+        return Outcome(False, "NOT_INTERACTABLE", "what stands there, or has the focus, takes no text now", verify_ms)
+    except StaleElementReferenceException:
+        return Outcome(False, "STALE_SCENE", "the field went away while it was typed into", verify_ms)
     began = time.monotonic()
     shown = _shown(phone, field)
     read_back_ms = _since(began)
@@ -146,7 +159,8 @@ def _input_text(phone: Phone, action: InputText, target: Target | None, *, verif
     return outcome._replace(verify_ms=verify_ms, read_back_ms=read_back_ms)
 
 
-def _field(phone: Phone, action: InputText, target: Target | None, *, verify: bool) -> tuple[WebElement, int]:
+def _field(phone: Phone, action: InputText, target: Target | None, *, verify: bool) -> tuple[WebElement | None, int]:
+    """The field to type into, tapped if it could not be looked up; None when nothing has the focus."""
     began = time.monotonic()
     if action.at is not None:
         place = point_now(phone, target, action.at) if verify else action.at
@@ -159,7 +173,7 @@ def _field(phone: Phone, action: InputText, target: Target | None, *, verify: bo
     try:
         return phone.driver.switch_to.active_element, verify_ms  # pyright: ignore[reportReturnType]
     except NoSuchElementException:
-        raise ActRefused("NO_FOCUS", "no field has the focus; tap the field first") from None
+        return None, verify_ms
 
 
 def _field_at(phone: Phone, target: Target | None, place: Point) -> WebElement | None:
@@ -185,10 +199,10 @@ def _shown(phone: Phone, field: WebElement) -> str | None:
 def _compared(typed: str, shown: str | None, *, password: bool) -> Outcome:
     if shown is None:
         return Outcome(success=True, code="UNREADABLE", message="typed, but the field could not be read back")
-    if password or (typed and set(shown) <= {"•", "*", "●"}):
-        return _filled(typed, shown)
-    if shown == typed:
+    if shown == typed and not password:
         return _DONE
+    if password or (shown and set(shown) <= {"•", "*", "●"}):
+        return _filled(typed, shown)
     return Outcome(
         success=False, code="TEXT_DIFFERS", message=f"the field shows {shown[:200]!r} instead of {typed[:200]!r}"
     )

@@ -3,7 +3,8 @@
 ExecutorError
 ├── LeaseLost       somebody else drives the device now: stop at once
 ├── DeviceFailed    the device cannot be used: no session, or not ready; it is set aside for a while
-└── ActRefused      an act that was not begun, with a code that reaches the model
+├── ActRefused      an act that was not begun, with a code that reaches the model
+└── ActCutShort     an act that failed when a part of it had been done
 """
 
 
@@ -29,3 +30,11 @@ class ActRefused(ExecutorError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")
         self.code, self.message = code, message
+
+
+class ActCutShort(ExecutorError):
+    """The phone has been touched, then `cause` came: whatever that proves holds for the rest of the act alone."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(f"a part of the act was done, then {type(cause).__name__} came")
+        self.cause = cause

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from selenium.common import exceptions as selenium
 from urllib3 import exceptions as urllib3
 
+from apex_executor.errors import ActCutShort
+
 
 class Failure(NamedTuple):
     """`acted` None means: it may have been done. `session_dead` asks for a new session."""
@@ -27,11 +29,17 @@ _NOT_DONE: tuple[tuple[type[BaseException], str, str], ...] = (
     (selenium.MoveTargetOutOfBoundsException, "OFF_SCREEN", "the point lies outside the screen"),
     (selenium.InvalidArgumentException, "REFUSED_BY_DRIVER", "the driver refused the arguments"),
     (selenium.UnknownMethodException, "NOT_SUPPORTED", "the driver of this device does not know this act"),
+    # A browser runs the name of a command that it does not know as a script.
+    (selenium.JavascriptException, "NOT_SUPPORTED", "the driver of this device does not know this act"),
+    (selenium.UnexpectedAlertPresentException, "DIALOG_CLOSED", "a dialog of the page was in the way and was closed"),
 )
 
 
 def classify(error: BaseException) -> Failure:
     """What an error of a call to Appium means for the act that it was part of."""
+    if isinstance(error, ActCutShort):
+        rest = classify(error.cause)
+        return rest._replace(code="UNKNOWN_OUTCOME", acted=None, message=f"only a part may be done: {rest.message}")
     text = _first_line(error)
     if isinstance(error, selenium.InvalidSessionIdException):
         return Failure("SESSION_LOST", False, True, "the session with the phone was lost before the act; look again")

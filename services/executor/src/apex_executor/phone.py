@@ -2,10 +2,12 @@
 
 Consumes actions in pixels and hands the driver its own units: the one place where they are converted. Every request
 passes a gate right before it is sent, in this thread, so that nothing is begun after the deadline or the lease; no
-request is repeated by the client, none follows a redirect, all have a time limit.
+request is repeated by the client, none follows a redirect, all have a time limit, and what is no answer of Appium's
+is an error.
 """
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 import urllib3
@@ -15,32 +17,63 @@ from appium.webdriver.appium_connection import AppiumConnection
 from appium.webdriver.client_config import AppiumClientConfig
 from appium.webdriver.webelement import WebElement
 from selenium.common.exceptions import InvalidSessionIdException, WebDriverException
+from selenium.webdriver.remote.command import Command
 from urllib3.exceptions import HTTPError
+from urllib3.util.retry import Retry
 
 from apex_executor.settings import DeviceConfig
 from apex_schemas.devices import SessionHandle
 from apex_schemas.geometry import Bounds, Size
 
-Gate = Callable[[], None]
-"""Raises when the request that is about to be sent must not be sent."""
+Gate = Callable[[bool], None]
+"""Raises when the request that is about to be sent must not be sent; is told whether it touches the phone."""
 
 _SETTINGS: Final = {"waitForIdleTimeout": 100, "enableMultiWindows": True}
 """UiAutomator2: do not wait 10 s (ms here) for an animation to end; show keyboards and dialogs of other windows."""
 _AUTOMATION: Final = {"android": "UiAutomator2", "ios": "XCUITest"}
+_READS: Final = frozenset((
+    Command.FIND_ELEMENT, Command.FIND_ELEMENTS, Command.W3C_GET_ACTIVE_ELEMENT, Command.GET_WINDOW_RECT,
+    Command.GET_ELEMENT_RECT, Command.GET_ELEMENT_TEXT, Command.GET_ELEMENT_ATTRIBUTE, Command.GET_ELEMENT_PROPERTY,
+))  # fmt: skip
+_READING_SCRIPTS: Final = ("return ", "mobile: isAppInstalled", "mobile: queryAppState", "mobile: deviceScreenInfo")
 
 
-def _open_gate() -> None:
+def _open_gate(_: bool) -> None:
     return
 
 
 class _Connection(AppiumConnection):
-    """The client's connection with a gate before each request."""
+    """The client's connection with a gate before each request.
+
+    The client takes a proxy's error page for success: what does not speak the protocol is an error here.
+    """
 
     gate: Gate = staticmethod(_open_gate)
 
     def execute(self, command: str, params: Any) -> Any:
-        self.gate()
-        return super().execute(command, params)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        self.gate(_touches(command, params))
+        answer = cast("dict[str, Any]", super().execute(command, params))  # pyright: ignore[reportUnknownMemberType]
+        if not _is_appium(answer):
+            status = answer.get("status") or 200
+            raise WebDriverException(f"HTTP {status} with something that is no answer of an Appium server")
+        return answer
+
+
+def _touches(command: str, params: Mapping[str, Any]) -> bool:
+    """Whether a request may change anything on the phone. What is not known to be a look-up does."""
+    if command == Command.W3C_EXECUTE_SCRIPT:
+        return not str(params["script"]).startswith(_READING_SCRIPTS)
+    return command not in _READS
+
+
+def _is_appium(answer: dict[str, Any]) -> bool:
+    """The client adds `status` where the answer was an error or could not be read."""
+    if "status" not in answer or "sessionId" in answer:
+        return True
+    try:
+        return bool(json.loads(answer["value"])["value"]["error"])
+    except (TypeError, ValueError, KeyError):
+        return False
 
 
 class Phone:
@@ -78,13 +111,14 @@ class Phone:
             remote_server_addr=self.config.url,
             timeout=int(max(self._request_s, 1)),
             keep_alive=True,
-            init_args_for_pool_manager={"init_args_for_pool_manager": {"retries": False}},
+            init_args_for_pool_manager={"init_args_for_pool_manager": {"retries": Retry(0)}},
         )
         connection = _Connection(client_config=config)
         driver = Remote(connection, options=AppiumOptions().load_capabilities(self._capabilities()))  # pyright: ignore[reportArgumentType]
         self._driver, self._connection = driver, connection
         capabilities = cast("dict[str, Any]", driver.capabilities)  # pyright: ignore[reportUnknownMemberType]
-        web = bool(capabilities.get("browserName")) and "app" not in self.config.capabilities
+        own_app = {"app", "appium:app"} & self.config.capabilities.keys()
+        web = bool(capabilities.get("browserName")) and not own_app
         assert driver.session_id is not None
         if not web:
             self._try(lambda: driver.update_settings(_SETTINGS))
@@ -138,7 +172,12 @@ class Phone:
         )
 
     def screen(self) -> Size:
-        """The window's size in pixels."""
+        """The window's size in pixels; of a browser the part that shows the page."""
+        if self.web:
+            width, height = cast(
+                "list[float]", self.driver.execute_script("return [innerWidth, innerHeight]")  # pyright: ignore[reportUnknownMemberType]
+            )  # fmt: skip
+            return Size(width=round(width * self.scale), height=round(height * self.scale))
         size = cast("dict[str, float]", self.driver.get_window_size())  # pyright: ignore[reportUnknownMemberType]
         return Size(width=round(size["width"] * self.scale), height=round(size["height"] * self.scale))
 

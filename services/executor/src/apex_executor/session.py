@@ -15,7 +15,7 @@ from selenium.common.exceptions import WebDriverException
 from urllib3.exceptions import HTTPError
 
 from apex_executor.acts import Outcome, perform
-from apex_executor.errors import ActRefused, DeviceFailed
+from apex_executor.errors import ActCutShort, ActRefused, DeviceFailed
 from apex_executor.phone import Phone, delete_session
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_schemas.actions import DeviceAction
@@ -65,24 +65,27 @@ class PhoneSession:
     async def perform(self, action: DeviceAction, target: Target | None, *, held: Callable[[], bool]) -> Outcome:
         """Do an act within its deadline and while `held` says that the device is ours.
 
-        Raises ActRefused(NOT_BEGUN) when not even the first request was sent, TimeoutError when a later one was held
-        back, and what the driver raises.
+        Raises ActRefused when the phone was not touched, what the driver raises for the first touch, and ActCutShort
+        for anything after that, a request that was held back included.
         """
         deadline = time.monotonic() + self._settings.act_seconds
-        sent = 0
+        begun = touched = False  # touched: by a request before the last one
 
-        def gate() -> None:
-            nonlocal sent
+        def gate(touches: bool) -> None:
+            nonlocal begun, touched
+            touched = begun
             if time.monotonic() > deadline or not held():
-                if sent:
-                    raise TimeoutError("the act was cut short: its deadline or the lease was over")
                 raise ActRefused("NOT_BEGUN", "the device's lease or the act's deadline was over before the act")
-            sent += 1
+            begun = begun or touches
 
         def act() -> Outcome:
             self._phone.guard(gate)
             try:
                 return perform(self._phone, action, target, verify=self._settings.verify_target)
+            except Exception as error:
+                if touched:
+                    raise ActCutShort(error) from error
+                raise
             finally:
                 self._phone.guard(None)
 
