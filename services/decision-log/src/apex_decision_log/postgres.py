@@ -10,7 +10,6 @@ from typing import Any, Protocol, cast
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 CannotConnectNow = asyncpg.CannotConnectNowError
-ClientConfigurationError = asyncpg.ClientConfigurationError
 ConnectionDoesNotExist = asyncpg.ConnectionDoesNotExistError
 InterfaceError = asyncpg.InterfaceError
 InternalClientError = asyncpg.InternalClientError

@@ -56,11 +56,7 @@ class Store:
             if state.startswith(_CONTENT_CLASSES):
                 raise RefusedRow(f"{type(error).__name__} ({state})") from error  # its sentence may quote the row
             raise StoreAway(self.place, _HINTS.get(state) or _told(error)) from error
-        except postgres.InterfaceError as error:
-            if isinstance(error, ValueError) and not isinstance(error, postgres.ClientConfigurationError):
-                raise RefusedRow("a value that its column cannot hold") from error
-            raise StoreAway(self.place, _told(error)) from error
-        except (OSError, TimeoutError, postgres.InternalClientError) as error:
+        except (OSError, TimeoutError, postgres.InterfaceError, postgres.InternalClientError) as error:
             raise StoreAway(self.place, _told(error)) from error
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from apex_decision_log.errors import StoreAway
+from apex_decision_log.errors import RefusedRow, StoreAway
 from apex_decision_log.postgres import Record
 from apex_decision_log.store import Store
 from apex_schemas.queries import (
@@ -59,8 +59,8 @@ async def answer_timeline(store: Store, question: bytes) -> bytes:
         return msgspec.json.encode(query)
     try:
         return msgspec.json.encode(await timeline(store, query) or _not_found(query))
-    except StoreAway as error:
-        return _away(error)
+    except (StoreAway, RefusedRow) as error:
+        return _failed(error)
 
 
 async def answer_tasks(store: Store, question: bytes) -> bytes:
@@ -70,8 +70,8 @@ async def answer_tasks(store: Store, question: bytes) -> bytes:
         return msgspec.json.encode(query)
     try:
         return msgspec.json.encode(await tasks(store, query))
-    except StoreAway as error:
-        return _away(error)
+    except (StoreAway, RefusedRow) as error:
+        return _failed(error)
 
 
 async def timeline(store: Store, query: TimelineQuery) -> Timeline | None:
@@ -171,8 +171,10 @@ def _not_found(query: TimelineQuery) -> QueryError:
     return QueryError(error="there is no task yet", code="task_not_found")
 
 
-def _away(error: StoreAway) -> bytes:
-    return msgspec.json.encode(QueryError(error=str(error), code="database_away"))
+def _failed(error: StoreAway | RefusedRow) -> bytes:
+    """Postgres is away, or the query holds what it cannot look for."""
+    code = "database_away" if isinstance(error, StoreAway) else "bad_query"
+    return msgspec.json.encode(QueryError(error=str(error), code=code))
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
