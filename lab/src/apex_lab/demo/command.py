@@ -33,18 +33,20 @@ class DemoFailed(CommandError):
 
 @click.command()
 @provider_options
-def demo(provider: Provider | None, model: str | None) -> None:
+@click.option("--directory", type=click.Path(path_type=Path), help="Where its files go. Default: .apex/demo.")
+def demo(provider: Provider | None, model: str | None, directory: Path | None) -> None:
     """Three tasks on a simulated phone, from goal to database. Needs no phone, no key and no server.
 
     NATS, PostgreSQL, the services, the phone and a scripted model run as processes of this machine and end with the
-    demo. Its files lie in .apex/demo until the next one.
+    demo. Its files stay until the next one.
     """
     root = clone()
-    if root is None:
+    if root is None and directory is None:
         raise NotInstalled("a clone to keep the demo's files in")
+    directory = directory or (root or Path()) / ".apex" / "demo"
     out = console()
     chosen = chosen_model(provider, model, os.environ, out)
-    running.run(_demo(root / ".apex" / "demo", chosen, out))
+    running.run(_demo(directory, chosen, out))
 
 
 async def _demo(directory: Path, model: Model | None, out: Console) -> None:

@@ -36,6 +36,7 @@ from apex_schemas.subjects import Identity
 
 READY_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.1
+_FOLDERS: Final = ("credentials", "logs", "nats", "postgres", "tmp")
 _STORE_MIB: Final = 1_024
 
 
@@ -48,8 +49,8 @@ class Stack:
 
     `model` None means the scripted one. `environment` adds variables per service, as in
     `{"planner": {"AI_PLANNER_MAX_PARSE_RETRIES": "0"}}`; `phone_arguments` go to `python -m apex_lab.phone`.
-    `fresh` empties the folder first; `services_wanted` False leaves the services out, for whoever starts their own.
-    `report` hears what is going on.
+    `fresh` forgets what an earlier stack left there; `services_wanted` False leaves the services out, for whoever
+    starts their own; `report` hears what is going on.
     """
 
     nats: NatsServer
@@ -179,9 +180,9 @@ class Stack:
         except BlockingIOError:
             raise StackInUse(self.directory) from None
         if self._fresh:
-            for each in self.directory.iterdir():
-                if each.is_dir():
-                    shutil.rmtree(each)
+            for name in _FOLDERS:
+                if (self.directory / name).exists():
+                    shutil.rmtree(self.directory / name)
         for folder in (self.logs, self.directory / "tmp"):
             folder.mkdir(exist_ok=True)
 
