@@ -80,8 +80,8 @@ async def model_server() -> AsyncGenerator[ModelServer]:
 
 
 @asynccontextmanager
-async def bus_of(identity: Identity, url: str) -> AsyncGenerator[Bus]:
-    bus = await connect(identity, BusSettings(url=url))
+async def bus_of(identity: Identity, url: str, seed_file: str | None = None) -> AsyncGenerator[Bus]:
+    bus = await connect(identity, BusSettings(url=url, seed_file=seed_file))
     try:
         yield bus
     finally:

@@ -3,15 +3,18 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.conftest import Nats
+from integration.conftest import Nats, RunNats
 from planner_lab import background, bus_of, model_server
 from planner_world import TASK, call, event, network, world
 
 from apex_bus.connection import Bus
 from apex_bus.consume import consume
+from apex_bus.credentials import write_credentials
 from apex_bus.provision import provision
 from apex_bus.tasklog import Entry, Filled, TaskLog
 from apex_planner import endpoint
@@ -236,22 +239,35 @@ async def test_the_service_is_ready_only_while_decisions_can_be_had() -> None:
         await becomes(True)
 
 
-async def test_both_processes_as_they_are_composed_plan_a_turn_without_a_key_at_the_planner(
-    bus: Bus, nats_server: Nats
+async def test_both_processes_as_they_are_composed_plan_a_turn_with_the_rights_of_their_identities(
+    run_nats: RunNats, tmp_path: Path
 ) -> None:
-    async with model_server() as model, bus_of(Identity.ENDPOINT, nats_server.url) as theirs:
+    """The planner has neither key nor SDK, the endpoint has the key; each may do what the subjects table says."""
+    credentials = write_credentials(tmp_path / "credentials", (DEVICE,))
+    server = await run_nats(config=credentials.authorization)
+
+    async def connected(identity: Identity) -> Bus:
+        seed = str(credentials.seeds[identity])
+        return await stack.enter_async_context(bus_of(identity, server.url, seed))
+
+    async with AsyncExitStack() as stack:
+        model = await stack.enter_async_context(model_server())
+        await provision(await connected(Identity.PROVISIONER), (DEVICE,), store_mib=512)
+        ours, theirs = await connected(Identity.PLANNER), await connected(Identity.ENDPOINT)
+        perception, executor = await connected(Identity.PERCEPTION), await connected(Identity.EXECUTOR)
         loops = [
             *await endpoint.compose(theirs, model.environ("anthropic")),
-            *await compose(bus, {"AI_PLANNER_ENABLED": "true"}),
+            *await compose(ours, {"AI_PLANNER_ENABLED": "true"}),
         ]
         async with background(asyncio.gather(*loops)):
             async with asyncio.timeout(10):
-                while not await bus.ping("planner", timeout_s=0.5):  # noqa: ASYNC110  (as above)
+                while not await executor.ping("planner", timeout_s=0.5):  # noqa: ASYNC110  (nothing here tells us)
                     await asyncio.sleep(0.05)
-            log = TaskLog(bus)
-            await begin(log)
-            planned = await until(lambda: log.read(slot("planned")))
-            record = await bus.get("DECISIONS", subjects.decision(TASK, 0, 0))
+            await TaskLog(executor).fill(slot("started"), world().started, attempt="s")
+            await TaskLog(perception).fill(slot("scene"), network(), attempt="p")
+            planned = await until(lambda: TaskLog(executor).read(slot("planned")))
+            record = await theirs.get("DECISIONS", subjects.decision(TASK, 0, 0))
+        assert not any(bus.fatal.done() for bus in (ours, theirs))
     assert isinstance(planned.body, PlannedStep)
     assert planned.body.rationale is not None
     assert planned.body.rationale.startswith("[scripted]")

@@ -78,6 +78,9 @@ def test_inside_an_opaque_surface_any_point_is_taken_and_called_ungrounded() -> 
         )
     )
     assert done("tap", game, x=500, y=2000).ungrounded
+    page = scene(element(1, "web", "", interactive=False))
+    assert done("tap", page, x=500, y=150).target is None
+    assert not done("tap", page, element="e1").ungrounded
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,7 @@ def test_text_goes_into_the_named_field_or_the_one_with_the_focus() -> None:
     named = done("input_text", element="e4", text=1234)
     assert named.action == actions.InputText(text="1234", at=Point(x=540, y=450))
     assert named.target is not None
-    assert named.target.text is None  # a secret's text is no part of its identity
+    assert (named.target.role, named.target.text) == ("password", None)  # a secret is no part of an identity
     focused = done("input_text", text="")
     assert (focused.action, focused.target and focused.target.element) == (
         actions.InputText(text="", at=Point(x=540, y=350)), "e3",

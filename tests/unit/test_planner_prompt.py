@@ -57,8 +57,9 @@ def test_an_action_names_its_target_by_label_and_never_by_id_or_coordinate(actio
 
 
 def test_text_typed_into_a_password_field_is_not_repeated() -> None:
-    target = Target(element="e1", role="field", label="PIN", resource_id="com.x:id/password")
-    assert describe(actions.InputText(text="1234"), target) == 'input_text a secret into "PIN"'
+    for more in ({"role": "password"}, {"role": "field", "resource_id": "com.x:id/password"}):
+        target = Target(element="e1", label="PIN", **more)
+        assert describe(actions.InputText(text="1234"), target) == 'input_text a secret into "PIN"'
 
 
 def test_a_rationale_cannot_make_lines_columns_or_fences() -> None:

@@ -47,6 +47,10 @@ def test_states_are_words() -> None:
     ]
 
 
+def test_a_surface_that_the_tree_cannot_see_into_is_listed() -> None:
+    assert lines(element(1, "canvas", "", interactive=False)) == ["e1 canvas"]
+
+
 def test_children_are_indented_below_what_is_listed_and_parents_that_say_nothing_leave_no_gap() -> None:
     said = lines(
         element(1, "list", "", scrollable=True),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from apex_planner.scene_text import has_id, quoted
+from apex_planner.scene_text import OPAQUE_ROLES, has_id, quoted
 from apex_planner.tools import BY_NAME, REASONS, BadArgument, Tool, read_arguments
 from apex_schemas import actions
 from apex_schemas.actions import Action
@@ -18,7 +18,7 @@ from apex_schemas.scene import Element, Scene
 from apex_schemas.steps import Target
 
 _ID: Final = re.compile(r"^\W*e?(\d{1,5})\b", re.IGNORECASE)
-_OPAQUE: Final = ("SurfaceView", "TextureView", "MapView", "Canvas", "WebView", "canvas", "surface", "map", "video")
+_OPAQUE_CLASSES: Final = ("SurfaceView", "TextureView", "MapView", "VideoView", "UnityPlayer", "FlutterView")
 _MOST_TEXT: Final = 10_000
 _MOST_APP: Final = 256
 
@@ -64,10 +64,13 @@ def ground(call: ToolCallDecision, scene: Scene, offered: frozenset[str]) -> Gro
 
 
 def target_of(element: Element) -> Target:
-    """What identifies an element on the phone. Nothing is cleaned: it is compared with what the phone says."""
+    """What identifies an element on the phone. Nothing is cleaned: it is compared with what the phone says.
+
+    A field for secrets is called `password`, so that what is typed into it is not read back or repeated.
+    """
     return Target(
         element=element.id,
-        role=element.role,
+        role="password" if element.password else element.role,
         label=element.label,
         bounds=element.bounds,
         resource_id=element.resource_id,
@@ -149,8 +152,12 @@ def _point(x: int, y: int, scene: Scene) -> _Place | Refusal:
     element = _element_at(at, scene)
     if element is None:
         return Refusal(f"the point {x},{y} lies in no element of this screen; name an element by its id.")
-    opaque = (element.class_name or "").endswith(_OPAQUE) or element.role in _OPAQUE
-    return _Place(at, None if opaque else element)
+    return _Place(at, None if _is_opaque(element) else element)
+
+
+def _is_opaque(element: Element) -> bool:
+    """Whether the tree cannot see what is inside: then the point itself is meant, and not the surface."""
+    return element.role in OPAQUE_ROLES or (element.class_name or "").endswith(_OPAQUE_CLASSES)
 
 
 def _element_at(at: Point, scene: Scene) -> Element | None:

@@ -5,9 +5,13 @@ Ids are given to what can be acted on; plain text stands without. Values of pass
 
 import json
 from collections.abc import Iterator
+from typing import Final
 
 from apex_planner.text import cut, label, plain
 from apex_schemas.scene import Element, Scene
+
+OPAQUE_ROLES: Final = frozenset(("canvas", "web"))
+"""Surfaces that the tree cannot see into. They are listed, since a point in them can be named."""
 
 
 def write_scene(scene: Scene) -> str:
@@ -51,7 +55,7 @@ def _lines(scene: Scene) -> Iterator[str]:
 
 def has_id(element: Element) -> bool:
     """Whether the element is offered to the model by its id."""
-    return element.interactive or element.editable or element.scrollable
+    return element.interactive or element.editable or element.scrollable or element.role in OPAQUE_ROLES
 
 
 def _line(element: Element) -> str | None:
