@@ -1,0 +1,150 @@
+"""The commands against a running system: submit and follow, show, tasks, devices, cancel, and a bare NATS client."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import components
+import nats
+import pytest
+import pytest_asyncio
+
+from apex_lab.stack import Stack
+from apex_schemas.queries import TasksQuery
+from apex_schemas.subjects import Identity
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(180),
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.xdist_group("cli-system"),
+]
+
+WIFI = "turn on Wi-Fi and report the network name"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Stack]:
+    components.nats()
+    components.postgres()
+    async with Stack(tmp_path_factory.mktemp("stack")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module", autouse=True)
+async def fresh_phone(stack: Stack) -> None:
+    await stack.phones.set_faults("sim-1", {"latency_ms": 0})
+    await stack.phones.reset("sim-1")
+
+
+class Ran:
+    def __init__(self, done: "subprocess.CompletedProcess[str]") -> None:
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+
+async def _apex(stack: Stack, *words: str) -> Ran:
+    seed = str(stack.wiring.seeds[Identity.CLIENT])
+    environ = {**os.environ, "APEX_NATS_URL": stack.nats.url, "APEX_NATS_SEED_FILE": seed}
+    command = [sys.executable, "-m", "apex_cli", *words]
+    return Ran(
+        await asyncio.to_thread(
+            subprocess.run, command, env=environ, capture_output=True, text=True, timeout=90, check=False
+        )
+    )
+
+
+async def _until_listed(stack: Stack, task: str, status: str) -> None:
+    async with stack.client() as client:
+        for _ in range(300):
+            found = {each.task: each.status for each in (await client.tasks(TasksQuery())).tasks}
+            if found.get(task) == status:
+                return
+            await asyncio.sleep(0.1)
+    pytest.fail(f"{task} never was {status} in the database")
+
+
+async def test_a_followed_task_prints_its_id_and_its_turns_and_ends_0_when_it_succeeds(stack: Stack) -> None:
+    ran = await _apex(stack, "submit", WIFI, "--follow")
+    assert ran.code == 0, ran.err
+    assert len(ran.out.strip()) == 32
+    assert "sim-1 has taken the task" in ran.err
+    assert "succeeded after" in ran.err
+    assert "Lab-5G" in ran.err
+    assert (await stack.phones.state("sim-1"))["apps"]["com.android.settings"]["wifi"] is True
+
+
+async def test_a_followed_task_that_fails_ends_1_and_names_the_command_that_tells_more(stack: Stack) -> None:
+    ran = await _apex(stack, "submit", "turn on NFC", "--follow")
+    assert ran.code == 1
+    assert f"`apex show {ran.out.strip()}`" in ran.err
+
+
+async def test_show_tells_the_last_task_with_reasons_and_tokens_also_as_json(stack: Stack) -> None:
+    task = (await _apex(stack, "submit", WIFI, "--follow")).out.strip()
+    await _until_listed(stack, task, "succeeded")
+    shown = await _apex(stack, "show")
+    assert task in shown.out
+    assert "tokens" in shown.out
+    assert "[scripted]" in shown.out
+    told = json.loads((await _apex(stack, "show", task, "--json")).out)
+    assert told["summary"]["status"] == "succeeded"
+    assert all(step["rationale"] for step in told["steps"])
+    assert all(call["input_tokens"] > 0 for step in told["steps"] for call in step["calls"])
+
+
+async def test_an_unknown_task_ends_4(stack: Stack) -> None:
+    ran = await _apex(stack, "show", "f" * 32)
+    assert ran.code == 4, ran.err
+    assert "apex tasks" in ran.err
+
+
+async def test_tasks_and_devices_are_listed(stack: Stack) -> None:
+    task = (await _apex(stack, "submit", WIFI, "--follow", "--device", "sim-1")).out.strip()
+    await _until_listed(stack, task, "succeeded")
+    assert task in (await _apex(stack, "tasks", "--status", "succeeded")).out
+    assert (await _apex(stack, "tasks", "--json", "--limit", "1")).out.startswith("[")
+    devices = json.loads((await _apex(stack, "devices", "--json")).out)
+    assert [(each["device"], each["platform"]) for each in devices] == [("sim-1", "android")]
+    assert "sim-1" in (await _apex(stack, "devices")).out
+
+
+async def test_a_running_task_is_cancelled(stack: Stack) -> None:
+    await stack.phones.set_faults("sim-1", {"latency_ms": 300})
+    task = (await _apex(stack, "submit", WIFI)).out.strip()
+    assert (await _apex(stack, "cancel", task, "--reason", "changed my mind")).code == 0
+    await _until_listed(stack, task, "cancelled")
+    told = json.loads((await _apex(stack, "show", task, "--json")).out)
+    assert "changed my mind" in json.dumps(told["summary"])
+
+
+async def test_a_raw_request_of_a_bare_client_without_credentials_runs(stack: Stack) -> None:
+    client = await nats.connect(stack.nats.url)
+    try:
+        ends = await client.subscribe("task.*.*.end.finished")
+        ack = await client.request("request.any", b'{"goal": "turn on Wi-Fi"}')
+        assert json.loads(ack.data)["stream"] == "REQUESTS"
+        end = await ends.next_msg(timeout=60)
+    finally:
+        await client.close()
+    await _until_listed(stack, end.subject.split(".")[2], "succeeded")
+
+
+async def test_no_seed_and_no_database_reach_a_service_that_is_not_theirs(stack: Stack) -> None:
+    password = stack.database_url.split("@")[0].rsplit(":", 1)[1]
+    seeds = {str(path) for path in stack.wiring.seeds.values()}
+    for name, child in stack.children.items():
+        environ = _environment(child.pid)
+        held = [variable for variable, value in environ.items() if value in seeds]
+        assert held == ([] if name in ("phone", "model") else ["APEX_NATS_SEED_FILE"]), name
+        assert any(password in value for value in environ.values()) is (name == "decision-log"), name
+        assert ("ANTHROPIC_API_KEY" in environ) is (name == "planner-decision"), name
+        assert environ.keys().isdisjoint({"USER", "SHELL", "PYTEST_CURRENT_TEST"}), name
+
+
+def _environment(pid: int | None) -> dict[str, str]:
+    entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    return dict(entry.split("=", 1) for entry in entries if entry)
