@@ -45,7 +45,7 @@ class Lab:
         self.command("up", "--detach", "--wait", "--wait-timeout", "180", timeout_s=1_000)
 
     def down(self) -> None:
-        self.command("--profile", "cli", "down", "--volumes", "--remove-orphans", "--timeout", "20")
+        self.command("--profile", "cli", "down", "--volumes", "--remove-orphans", "--timeout", "5")
 
     def inside(self, service: str, *arguments: str) -> str:
         return self.command("exec", "-T", service, *arguments)
