@@ -195,17 +195,17 @@ class _Builder:
         return max(top - box[3], box[1] - bottom, left - box[2], box[0] - right, 0)
 
     def _covers(self) -> Covers:
-        covers = Covers(self.tree, self.seen, self.ranks, self.screen)
-        for index, acts in enumerate(self.acting.flags):
-            if acts and (self.nodes[index].shown or self.tree.dialect == "ios"):
-                covers.add(index)
+        covers = {
+            index
+            for index, acts in enumerate(self.acting.flags)
+            if acts and (self.nodes[index].shown or self.tree.dialect == "ios")
+        }
         for zone in {*self.zones.keyboards, *self.zones.dialogs, *self.zones.raised}:
             node = self.nodes[zone]
-            if node.parent < 0 or node.kind in ("bar", "tabs", "dialog", "keyboard"):
-                if self.tree.dialect == "ios" and node.parent < 0:
-                    continue  # the application itself
+            window = node.parent < 0 and self.tree.dialect != "ios"  # on iOS that is the application itself
+            if window or node.kind in ("bar", "tabs", "dialog", "keyboard"):
                 covers.add(zone)
-        return covers
+        return Covers(self.tree, self.seen, self.ranks, self.screen, covers)
 
     def _elements(self, entries: list[_Entry], covers: Covers) -> dict[str, Element]:
         made: dict[str, Element] = {}

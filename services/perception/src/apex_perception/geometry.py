@@ -10,7 +10,9 @@ from apex_perception.nodes import Box, Node, Tree
 
 _LIMIT = 100_000
 _MOST_PIECES = 24
+_MANY_COVERS = 100
 _COLUMNS, _ROWS = 6, 48
+_MANY_CELLS = 24
 _CLIPPING = frozenset(("list", "scroll", "pager", "web"))
 
 
@@ -127,47 +129,56 @@ def _painted_last_first(tree: Tree, index: int, raised: dict[int, int]) -> list[
 
 
 class Covers:
-    """What takes touches, filed by where it is, so that a screen of thousands stays cheap to ask."""
+    """What takes touches, filed by where it is, so that a screen of thousands stays cheap to ask.
 
-    def __init__(self, tree: Tree, seen: Sequence[Box | None], ranks: Sequence[int], screen: Box) -> None:
+    Wide covers are kept apart and wide boxes are held against all, so that no question costs more than one pass.
+    """
+
+    def __init__(
+        self, tree: Tree, seen: Sequence[Box | None], ranks: Sequence[int], screen: Box, covers: Iterable[int]
+    ) -> None:
         self._ends, self._seen, self._ranks = tree.ends, seen, ranks
         self._wide = -(-(screen[2] if screen[2] > 0 else _LIMIT) // _COLUMNS)
         self._high = -(-(screen[3] if screen[3] > 0 else _LIMIT) // _ROWS)
+        self._all = [index for index in covers if seen[index] is not None]
+        self._all.sort(key=ranks.__getitem__, reverse=True)
+        self._spread: list[int] = []
         self._cells: dict[tuple[int, int], list[int]] = {}
-        self._sorted = True
-
-    def add(self, index: int) -> None:
-        box = self._seen[index]
-        if box is not None:
-            self._sorted = False
-            for cell in self._cells_of(box):
+        for index in self._all:
+            box = seen[index]
+            cells = self._cells_of(box) if box is not None else []
+            if len(cells) > _MANY_CELLS:
+                self._spread.append(index)
+                continue
+            for cell in cells:
                 self._cells.setdefault(cell, []).append(index)
 
     def over(self, index: int, box: Box) -> list[int]:
-        """What is painted over a node's box, topmost first, ancestors and descendants left out."""
-        if not self._sorted:
-            for filed in self._cells.values():
-                filed.sort(key=self._ranks.__getitem__, reverse=True)
-            self._sorted = True
-        rank, end, ends = self._ranks[index], self._ends[index], self._ends
+        """What is painted over a node's box, ancestors and descendants left out."""
+        cells = self._cells_of(box)
+        filed = [self._all] if len(cells) > _MANY_CELLS else [self._spread, *(self._cells.get(c, []) for c in cells)]
+        rank, end, ends, ranks, seen = self._ranks[index], self._ends[index], self._ends, self._ranks, self._seen
+        left, top, right, bottom = box
         found: dict[int, None] = {}
-        for cell in self._cells_of(box):
-            for other in self._cells.get(cell, ()):
-                if self._ranks[other] <= rank:
+        for others in filed:
+            for other in others:  # topmost first
+                if ranks[other] <= rank:
                     break
                 if index <= other < end or other <= index < ends[other] or other in found:
                     continue
-                cover = self._seen[other]
-                if cover is not None and meet(box, cover):
+                cover = seen[other]
+                if cover is None:
+                    continue
+                if cover[0] < right and left < cover[2] and cover[1] < bottom and top < cover[3]:
                     found[other] = None
                     if inside(box, cover):
                         return [other]
         return list(found)
 
-    def _cells_of(self, box: Box) -> Iterable[tuple[int, int]]:
-        for column in range(max(0, box[0]) // self._wide, max(0, box[2] - 1) // self._wide + 1):
-            for row in range(max(0, box[1]) // self._high, max(0, box[3] - 1) // self._high + 1):
-                yield column, row
+    def _cells_of(self, box: Box) -> list[tuple[int, int]]:
+        columns = range(max(0, box[0]) // self._wide, max(0, box[2] - 1) // self._wide + 1)
+        rows = range(max(0, box[1]) // self._high, max(0, box[3] - 1) // self._high + 1)
+        return [(column, row) for column in columns for row in rows]
 
 
 def largest_free(box: Box, covers: Iterable[Box]) -> Box | None:
@@ -177,7 +188,7 @@ def largest_free(box: Box, covers: Iterable[Box]) -> Box | None:
     under dozens of covers but never returns a covered one.
     """
     free = [box]
-    for cover in covers:
+    for number, cover in enumerate(covers):
         pieces: list[Box] = []
         for piece in free:
             if meet(piece, cover) is None:
@@ -192,7 +203,7 @@ def largest_free(box: Box, covers: Iterable[Box]) -> Box | None:
                 pieces.append((left, top, right, cover[1]))
             if cover[3] < bottom:
                 pieces.append((left, cover[3], right, bottom))
-        free = sorted(set(pieces), key=area, reverse=True)[:_MOST_PIECES]
+        free = sorted(set(pieces), key=area, reverse=True)[: _MOST_PIECES if number < _MANY_COVERS else 4]
         if not free:
             return None
     return free[0]

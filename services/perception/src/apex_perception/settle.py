@@ -43,6 +43,7 @@ class Observer:
 
     def __init__(self, phone: Phone, handle: SessionHandle, settings: PerceptionSettings, threads: Executor) -> None:
         self._phone, self._handle, self._settings, self._threads = phone, handle, settings, threads
+        self._last: tuple[bytes, Scene] | None = None
 
     async def observe(self, *, before: str | None = None, patience_s: float = 0.0) -> Observation:
         """`before` is the fingerprint of the Scene that was acted on.
@@ -108,7 +109,9 @@ class Observer:
         for attempt in range(1, _SOURCE_TRIES + 1):
             try:
                 data = await self._ask(self._phone.source)
-                return await self._ask(partial(perceive, data, view))
+                if self._last is None or self._last[0] != data:
+                    self._last = data, await self._ask(partial(perceive, data, view))
+                return self._last[1]
             except (NoTree, SourceUnavailable):
                 if attempt == _SOURCE_TRIES:
                     raise

@@ -11,6 +11,7 @@ from apex_perception.geometry import area, inside
 from apex_perception.nodes import Box, Tree
 
 _IME = re.compile(r"inputmethod|keyboard|swiftkey|\.ime\b|pinyin", re.IGNORECASE)
+_MOST_WINDOWS = 8
 _SYSTEM_UI = "com.android.systemui"
 
 
@@ -53,6 +54,7 @@ def _android(tree: Tree, boxes: list[Box | None], screen: Box) -> Zones:
     dialogs: list[int] = []
     raised: dict[int, int] = {}
     roots = [(index, box) for index in tree.children(-1) if (box := boxes[index]) is not None]
+    largest = sorted(roots, key=lambda root: area(root[1]), reverse=True)[:_MOST_WINDOWS]
     for index, box in roots:
         package = nodes[index].package
         if _IME.search(package) and len(roots) > 1 and box[1] > screen[3] * 0.2:
@@ -62,10 +64,10 @@ def _android(tree: Tree, boxes: list[Box | None], screen: Box) -> Zones:
             raised[index] = 3
             if box[1] <= screen[1]:
                 status_bars.append(index)
-        elif _is_dialog(box, screen) and (len(roots) == 1 or _over_another(index, box, roots)):
+        elif _is_dialog(box, screen) and (len(roots) == 1 or _over_another(index, box, largest)):
             dialogs.append(index)
             raised[index] = 1
-        elif area(box) < area(screen) * 0.85 and _over_another(index, box, roots):
+        elif area(box) < area(screen) * 0.85 and _over_another(index, box, largest):
             raised[index] = 1
     bars = [index for index, node in enumerate(nodes) if node.kind == "bar" and not node.order]
     raised.update((index, 1) for index in bars if nodes[index].parent >= 0)

@@ -66,7 +66,9 @@ def _node(tag: Tag, parent: int, depth: int) -> Node:
     class_name = (get("class") if tag.name == "node" or "class" in tag.attributes else tag.name) or ""
     kind = kind_of(class_name)
     raw_text, raw_name = get("text", ""), get("content-desc", "")
-    text, name, hint = cut(raw_text.strip()), cut(raw_name.strip()), get("hint", "").strip()
+    text = cut(raw_text.strip()) if raw_text else ""
+    name = cut(raw_name.strip()) if raw_name else ""
+    hint = get("hint", "").strip()
     clickable = get("clickable") == "true"
     checkable = get("checkable") == "true"
     if kind == "checkbox" and not checkable and get("checkable") == "false" and not clickable:
@@ -115,6 +117,7 @@ def kind_of(class_name: str) -> str:
     return LAYOUT
 
 
+@lru_cache(maxsize=16_384)  # the same screen is read at least twice
 def _box(bounds: str | None) -> Box | None:
     """Normalised: reversed corners are put right. None when missing or unreadable."""
     found = _BOUNDS.match(bounds) if bounds else None
@@ -148,7 +151,4 @@ def _extent(nodes: list[Node]) -> tuple[int, int] | None:
 
 
 def _integer(text: str) -> int | None:
-    try:
-        return int(text) if len(text) < 10 else None
-    except ValueError:
-        return None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
