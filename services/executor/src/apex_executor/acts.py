@@ -8,10 +8,9 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from appium.webdriver.webelement import WebElement
 from selenium.common.exceptions import (
-    ElementNotInteractableException,
-    InvalidElementStateException,
+    InvalidSelectorException,
     NoSuchElementException,
-    StaleElementReferenceException,
+    UnknownMethodException,
     WebDriverException,
 )
 from selenium.webdriver.remote.command import Command
@@ -144,14 +143,9 @@ def _input_text(phone: Phone, action: InputText, target: Target | None, *, verif
     field, verify_ms = _field(phone, action, target, verify=verify)
     if field is None:
         return Outcome(False, "NO_FOCUS", "no field has the focus; tap the field first", verify_ms)
-    try:
-        field.clear()
-        if action.text:
-            field.send_keys(action.text)
-    except (ElementNotInteractableException, InvalidElementStateException):
-        return Outcome(False, "NOT_INTERACTABLE", "what stands there, or has the focus, takes no text now", verify_ms)
-    except StaleElementReferenceException:
-        return Outcome(False, "STALE_SCENE", "the field went away while it was typed into", verify_ms)
+    field.clear()
+    if action.text:
+        field.send_keys(action.text)
     began = time.monotonic()
     shown = _shown(phone, field)
     read_back_ms = _since(began)
@@ -181,7 +175,10 @@ def _field_at(phone: Phone, target: Target | None, place: Point) -> WebElement |
     how = locator(target, platform=phone.config.platform) if target and not phone.web else None
     if how is None:
         return None
-    return next((element for element in phone.find(*how) if phone.bounds_of(element).contains(place)), None)
+    try:
+        return next((element for element in phone.find(*how) if phone.bounds_of(element).contains(place)), None)
+    except (InvalidSelectorException, UnknownMethodException):
+        return None
 
 
 def _shown(phone: Phone, field: WebElement) -> str | None:

@@ -38,8 +38,7 @@ _NOT_DONE: tuple[tuple[type[BaseException], str, str], ...] = (
 def classify(error: BaseException) -> Failure:
     """What an error of a call to Appium means for the act that it was part of."""
     if isinstance(error, ActCutShort):
-        rest = classify(error.cause)
-        return rest._replace(code="UNKNOWN_OUTCOME", acted=None, message=f"only a part may be done: {rest.message}")
+        return _cut_short(classify(error.cause))
     text = _first_line(error)
     if isinstance(error, selenium.InvalidSessionIdException):
         return Failure("SESSION_LOST", False, True, "the session with the phone was lost before the act; look again")
@@ -54,6 +53,13 @@ def classify(error: BaseException) -> Failure:
     if isinstance(error, urllib3.TimeoutError | urllib3.HTTPError | TimeoutError | OSError):
         return Failure("UNKNOWN_OUTCOME", None, True, "no answer came from the phone; it may have been done")
     return Failure("UNKNOWN_OUTCOME", None, False, f"the driver reported an error: {text}")
+
+
+def _cut_short(rest: Failure) -> Failure:
+    """A part was done. Where the driver answered that it did not do the rest, the act has failed; else who knows."""
+    if rest.acted is False and not rest.session_dead:
+        return rest._replace(message=f"only a part was done: {rest.message}")
+    return rest._replace(code="UNKNOWN_OUTCOME", acted=None, message=f"a part was done, then: {rest.message}")
 
 
 def _never_connected(error: BaseException) -> bool:
