@@ -353,6 +353,7 @@ ROWS: tuple[Row, ...] = (
     Row(19, "html", "chat", "<html><body>Sign in</body></html>", "not_a_completion", False),
     Row(19, "html", "responses", "<html><body>Sign in</body></html>", "not_a_completion", False),
     Row(19, "other-json", "anthropic", {"ok": True}, "not_a_completion", False),
+    Row(16, "bare", "anthropic", {"content": [use()]}, "tap"),
     Row(16, "no-content", "anthropic", {"type": "message", "stop_reason": "refusal"}, "refused", False),
     Row(19, "no-choices", "chat", {"id": "x", "object": "chat.completion"}, "not_a_completion", False),
     Row(19, "empty-choices", "chat", {"choices": []}, "not_a_completion", False),
