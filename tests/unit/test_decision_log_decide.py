@@ -6,7 +6,7 @@ import decision_log_world as world
 import msgspec
 import pytest
 from contract.examples import EXAMPLES
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apex_decision_log import cleaning
@@ -134,6 +134,8 @@ def test_nul_and_lone_surrogates_are_replaced_in_text_and_in_jsonb() -> None:
 
 
 @given(st.text(st.characters(codec=None) | st.characters(categories=["Cs", "Cc"])))
+@example("\x00")
+@example("\ud800")
 def test_whatever_the_text_postgres_can_hold_what_becomes_of_it(text: str) -> None:
     stored = cleaning.text(text).encode()
     assert b"\x00" not in stored
