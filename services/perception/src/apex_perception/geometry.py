@@ -55,8 +55,8 @@ def _kept(box: Box) -> Box:
 def visible(tree: Tree, boxes: Sequence[Box | None], screen: Box) -> list[Box | None]:
     """What of each box lies on the screen and within its ancestors; None where nothing does.
 
-    Ancestors without a place or without area do not clip. On iOS an ancestor that does not scroll lets what lies
-    wholly outside of it be seen, since views do not clip there by themselves.
+    Ancestors without a place or without area do not clip, nor do those of a page that let their content overflow. On
+    iOS an ancestor that does not scroll lets what lies wholly outside of it be seen: views do not clip by themselves.
     """
     limits: list[Box] = []
     found: list[Box | None] = []
@@ -76,7 +76,7 @@ def visible(tree: Tree, boxes: Sequence[Box | None], screen: Box) -> list[Box | 
         if left < right and top < bottom:
             clipped = (left, top, right, bottom)
             found.append(clipped)
-            limits.append(clipped)
+            limits.append(clipped if node.clips else limit)
             continue
         if lenient and (on_screen := meet(box, whole)) and not _in_scroll(tree.nodes, node.parent):
             found.append(on_screen)
@@ -84,7 +84,7 @@ def visible(tree: Tree, boxes: Sequence[Box | None], screen: Box) -> list[Box | 
             continue
         found.append(None)
         empty = box[0] >= box[2] or box[1] >= box[3]
-        limits.append(limit if empty else nowhere)
+        limits.append(limit if empty or not node.clips else nowhere)
     return found
 
 

@@ -44,6 +44,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     password: bool = False
     shown: bool = True
     order: int = 0
+    clips: bool = True
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,14 @@ class Zones(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find(tree: Tree, boxes: list[Box | None], screen: Box) -> Zones:
-    return _ios(tree) if tree.dialect == "ios" else _android(tree, boxes, screen)
+    match tree.dialect:
+        case "ios":
+            return _ios(tree)
+        case "android":
+            return _android(tree, boxes, screen)
+        case _:  # a page says by z-order what is above what, and by role what a dialog is
+            dialogs = (index for index, node in enumerate(tree.nodes) if node.kind == "dialog" and boxes[index])
+            return Zones(dialogs=tuple(dialogs))
 
 
 def _ios(tree: Tree) -> Zones:

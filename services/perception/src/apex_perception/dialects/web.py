@@ -30,6 +30,7 @@ class _Thing(msgspec.Struct):
     focused: bool = False
     password: bool = False
     top: bool = False
+    clip: bool = False
 
 
 class Page(msgspec.Struct):
@@ -70,5 +71,5 @@ def _node(thing: _Thing, parent: int, depth: int, index: int) -> Node:
         raw_text="" if thing.password else thing.text, raw_name=thing.name, class_name=thing.cls,
         acts=thing.acts or editable, clickable=thing.acts, editable=editable, scrollable=thing.scrolls,
         enabled=thing.enabled, checked=thing.checked, selected=thing.selected, focused=thing.focused,
-        password=thing.password, order=index + 1 + (_FRONT if thing.top else 0),
+        password=thing.password, order=index + 1 + (_FRONT if thing.top else 0), clips=thing.clip or thing.scrolls,
     )  # fmt: skip
