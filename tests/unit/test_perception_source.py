@@ -164,9 +164,9 @@ def test_whatever_the_bytes_are_there_is_a_scene_or_a_typed_error(data: bytes) -
 @pytest.mark.parametrize("piece", ['a="', "<", '<a b="', "&#", '"   ', " x", "<a>", "<!DOCTYPE ", '&a;"', "[0,0]"])
 def test_time_grows_with_the_size_of_the_damage_only(piece: str) -> None:
     def seconds(size: int) -> float:
-        begun = time.perf_counter()
+        begun = time.process_time()
         with contextlib.suppress(PerceptionError):
             perceive(("<h>" + piece * (size // len(piece))).encode())
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     assert seconds(1_000_000) < 3.0
