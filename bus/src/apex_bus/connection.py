@@ -12,12 +12,15 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 import nats.errors
+import nkeys  # pyright: ignore[reportMissingTypeStubs]
 from nats.aio.client import Client
 
-from apex_bus.errors import LogUnavailable, NotPermitted, StoreFull, Transient, Unreachable
+from apex_bus.cancellation import heeded
+from apex_bus.errors import LogUnavailable, NotPermitted, SettingsError, StoreFull, Transient, Unreachable
 from apex_bus.settings import BusSettings
 from apex_schemas.errors import TooLarge
 from apex_schemas.subjects import Identity
@@ -27,7 +30,11 @@ log = logging.getLogger(__name__)
 FENCE_REFUSALS: Final = (10071, 10164, 10158, 10077)
 """Error codes that mean: the slot, or the log it is fenced by, is not as the writer believed. 10077 also means full."""
 
+FULL: Final = (10002, 10023, 10047, 10077)
+"""Error codes of a store that takes no message; 10077 that it has none to spare for this subject is a refusal."""
+
 MAX_PUBLISH_BYTES: Final = 7 * 1024 * 1024
+_HEADER_ROOM: Final = 16 * 1024
 _REFUSED_SUBJECT = re.compile(r'permissions violation for (\w+).*?"([^"]+)"', re.IGNORECASE)
 
 
@@ -114,15 +121,16 @@ class Bus:
         Raises Refused with the server's code, StoreFull, TooLarge, or LogUnavailable when nobody answered: the
         message may then be stored all the same.
         """
-        if len(data) > MAX_PUBLISH_BYTES:
-            raise TooLarge(f"the message for {subject}", len(data), MAX_PUBLISH_BYTES)
+        limit = min(MAX_PUBLISH_BYTES, self.client.max_payload - _HEADER_ROOM)
+        if len(data) > limit:
+            raise TooLarge(f"the message for {subject}", len(data), limit)
         try:
-            reply = await self.client.request(subject, data, timeout=timeout_s, headers=headers)
+            reply = await heeded(self.client.request(subject, data, timeout=timeout_s, headers=headers))
         except (nats.errors.Error, TimeoutError) as error:
             raise LogUnavailable(f"no acknowledgement for {subject} ({_name(error)})") from error
         ack = _decode_ack(reply.data)
         if ack.error is not None:
-            if ack.error.err_code == 10023 or "maximum bytes" in ack.error.description:
+            if ack.error.err_code in FULL and "per subject" not in ack.error.description:
                 raise StoreFull(ack.stream or subject, ack.error.description)
             raise Refused(subject, ack.error.err_code, ack.error.description)
         return ack.seq
@@ -133,15 +141,15 @@ class Bus:
         On a replicated stream a lagging replica may answer: None proves nothing there.
         """
         try:
-            reply = await self.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", timeout=timeout_s)
+            reply = await heeded(self.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", timeout=timeout_s))
         except (nats.errors.Error, TimeoutError) as error:
             raise LogUnavailable(f"{subject} could not be read ({_name(error)})") from error
         headers = reply.headers or {}
-        status = headers.get("Status")
-        if status == "404":
-            return None
-        if status is not None:
-            raise LogUnavailable(f"{subject} could not be read: {status} {headers.get('Description', '')}")
+        if "Nats-Sequence" not in headers:  # a stored message may have a header Status of its own
+            if headers.get("Status") == "404":
+                return None
+            said = f"{headers.get('Status', 'no status')} {headers.get('Description', '')}"
+            raise LogUnavailable(f"{subject} could not be read: {said}")
         return Stored(
             subject=headers["Nats-Subject"],
             data=reply.data,
@@ -153,13 +161,15 @@ class Bus:
     async def request(
         self, subject: str, data: bytes, *, timeout_s: float, headers: dict[str, str] | None = None
     ) -> bytes:
-        """Ask a service. Raises Transient when nobody serves the subject or nobody answers in time."""
+        """Ask a service. Raises Transient when nobody serves the subject, or answers in time, or when it failed."""
         try:
-            reply = await self.client.request(subject, data, timeout=timeout_s, headers=headers)
+            reply = await heeded(self.client.request(subject, data, timeout=timeout_s, headers=headers))
         except nats.errors.NoRespondersError as error:
             raise Transient(f"nobody serves {subject}") from error
         except (nats.errors.Error, TimeoutError) as error:
             raise Transient(f"no answer on {subject} within {timeout_s:g} s ({_name(error)})") from error
+        if (failure := (reply.headers or {}).get("Nats-Service-Error")) is not None:
+            raise Transient(f"{subject}: {failure}")
         return reply.data
 
     async def api(self, subject: str, body: bytes = b"", *, timeout_s: float = 5.0) -> dict[str, Any]:
@@ -176,8 +186,10 @@ class Bus:
         return True
 
     async def close(self) -> None:
-        if not self.client.is_closed:
+        try:
             await self.client.close()
+        except OSError as error:  # what was still to be sent to a server that is gone
+            log.info("the connection to NATS ended before it was closed: %s", error)
 
 
 def _name(error: BaseException) -> str:
@@ -232,23 +244,30 @@ class _Watch:
 async def connect(identity: Identity, settings: BusSettings, *, timeout_s: float = 30.0) -> Bus:
     """Connect and stay connected.
 
-    Raises Unreachable when no server answers within `timeout_s`, NotPermitted when it does not know the identity.
+    Raises Unreachable when no server answers within `timeout_s`, NotPermitted when it does not know the identity,
+    SettingsError for an address or a file that cannot be used.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + timeout_s
+    place = _place(settings.url)
     while True:
         watch, client = _Watch(identity), Client()
+        options = _options(identity, settings, watch)
         try:
             # The client tries its first connection for ever without a word: each try is bounded here instead.
-            await asyncio.wait_for(client.connect(**_options(identity, settings, watch)), 3)
+            async with asyncio.timeout(3):
+                await heeded(client.connect(**options))
         except (OSError, TimeoutError, nats.errors.Error) as error:
             reason = watch.reason if isinstance(error, TimeoutError) else str(error) or _name(error)
             await client.close()
             if "authorization" in reason.lower():
                 raise NotPermitted(identity, "the server does not accept its key") from error
             if loop.time() >= deadline:
-                raise Unreachable(settings.url, reason) from error
+                raise Unreachable(place, reason) from error
             await asyncio.sleep(0.2)
+        except asyncio.CancelledError:
+            await client.close()
+            raise
         else:
             watch.up = True
             watch.bus = Bus(client, identity, watch.fatal)
@@ -271,14 +290,40 @@ def _options(identity: Identity, settings: BusSettings, watch: _Watch) -> dict[s
         "tls": _tls(settings),
     }
     if settings.seed_file:
-        options["nkeys_seed_str"] = Path(settings.seed_file).read_text(encoding="ascii").strip()
+        options["nkeys_seed_str"] = _seed(Path(settings.seed_file))
     return options
+
+
+def _place(url: str) -> str:
+    """The address without user and password, for messages."""
+    try:
+        parts = urlsplit(url if "://" in url else f"nats://{url}")
+        if parts.hostname and parts.scheme in ("nats", "tls", "ws", "wss"):
+            return f"{parts.scheme}://{parts.hostname}:{parts.port or 4222}"
+    except ValueError:
+        pass  # said below, without the address: it may hold a password
+    raise SettingsError("APEX_NATS_URL", "is no address of a NATS server, such as nats://127.0.0.1:4222")
+
+
+def _seed(file: Path) -> str:
+    try:
+        seed = file.read_text(encoding="ascii").strip()
+        nkeys.from_seed(bytearray(seed.encode()))  # pyright: ignore[reportUnknownMemberType]
+    except OSError as error:
+        raise SettingsError("APEX_NATS_SEED_FILE", f"{file} cannot be read: {error.strerror}") from error
+    except (ValueError, nkeys.NkeysError):
+        raise SettingsError("APEX_NATS_SEED_FILE", f"{file} holds no nkey seed") from None
+    return seed
 
 
 def _tls(settings: BusSettings) -> ssl.SSLContext | None:
     if settings.tls_ca is None:
         return None
-    context = ssl.create_default_context(cafile=settings.tls_ca)
-    if settings.tls_cert is not None:
-        context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    try:
+        context = ssl.create_default_context(cafile=settings.tls_ca)
+        if settings.tls_cert is not None:
+            context.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except OSError as error:
+        reason = error.strerror or _name(error)
+        raise SettingsError("APEX_NATS_TLS_CA, _CERT or _KEY", f"cannot be used: {reason}") from error
     return context

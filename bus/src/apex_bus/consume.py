@@ -119,7 +119,7 @@ class _Loop:
 
     async def settle(self, delivery: Delivery) -> None:
         """Run the handler with a heartbeat, and do to the message what the table says."""
-        heartbeat = asyncio.create_task(self._beat(delivery))
+        heartbeat = asyncio.create_task(_beat(self._consumer, [delivery]))
         try:
             await self._settle(delivery)
         except (nats.errors.Error, TimeoutError) as error:
@@ -168,12 +168,19 @@ class _Loop:
             await delivery.again(_BUG_DELAY_S)
 
     async def _bury(self, delivery: Delivery, reason: str) -> None:
-        await bury(self._bus, delivery, reason, stream=self._consumer.stream)
-        await delivery.never()
+        try:
+            await bury(self._bus, delivery, reason, stream=self._consumer.stream)
+        except Transient as error:
+            log.warning("%s is not buried yet: %s", delivery.subject, error)
+            await delivery.again(error.delay_s)
+        else:
+            await delivery.never()
 
-    async def _beat(self, delivery: Delivery) -> None:
-        while True:
-            await asyncio.sleep(self._consumer.ack_wait_s / 3)
+
+async def _beat(consumer: Consumer, deliveries: list[Delivery]) -> None:
+    while True:
+        await asyncio.sleep(consumer.ack_wait_s / 3)
+        for delivery in deliveries:
             try:
                 await delivery.working()
             except nats.errors.Error as error:
@@ -210,6 +217,7 @@ async def consume_batches(
 
     A Transient error keeps the batch and pauses pulling, with growing delay, until it goes through; meanwhile the
     messages are kept alive. Any other error is for `handle` to sort out by message; here it is a bug like any other.
+    When cancelled, it gives back what it has in hand: the next one need not wait for the ack wait of a batch.
     """
     async with Pull(bus, consumer) as pull:
         while True:
@@ -217,12 +225,26 @@ async def consume_batches(
             if msg is None:
                 continue
             deliveries = [Delivery(bus, msg)]
-            while len(deliveries) < batch and (msg := await pull.next(batch - len(deliveries), wait_s=wait_s)):
-                deliveries.append(Delivery(bus, msg))
-            await _commit(consumer, handle, deliveries)
-            for delivery in deliveries:
-                await delivery.ack()
+            heartbeat = asyncio.create_task(_beat(consumer, deliveries))
+            try:
+                while len(deliveries) < batch and (msg := await pull.next(batch - len(deliveries), wait_s=wait_s)):
+                    deliveries.append(Delivery(bus, msg))
+                await _commit(consumer, handle, deliveries)
+                await _each(deliveries, Delivery.ack)
+            except asyncio.CancelledError:
+                await _each(deliveries, lambda delivery: delivery.again(0.05))
+                raise
+            finally:
+                heartbeat.cancel()
             counters["handled"] += len(deliveries)
+
+
+async def _each(deliveries: list[Delivery], verdict: Callable[[Delivery], Awaitable[None]]) -> None:
+    try:
+        for delivery in deliveries:
+            await verdict(delivery)
+    except nats.errors.Error as error:
+        log.warning("verdicts from %s on were not sent: %s", deliveries[0].subject, error)
 
 
 async def _commit(consumer: Consumer, handle: BatchHandler, deliveries: list[Delivery]) -> None:
@@ -233,12 +255,10 @@ async def _commit(consumer: Consumer, handle: BatchHandler, deliveries: list[Del
             return
         except Transient as error:
             log.warning("%s waits %.1f s: %s", consumer.name, delay_s, error)
+        except NotPermitted:
+            raise
         except Exception:
             counters["bugs"] += 1
             log.exception("batch of %s failed", consumer.name)
-        beat_until = asyncio.get_running_loop().time() + delay_s
-        while asyncio.get_running_loop().time() < beat_until:
-            await asyncio.sleep(min(delay_s, consumer.ack_wait_s / 3))
-            for delivery in deliveries:
-                await delivery.working()
+        await asyncio.sleep(delay_s)
         delay_s = min(delay_s * 2, 15.0)

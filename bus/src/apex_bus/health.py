@@ -19,7 +19,9 @@ def beat_file() -> Path:
 
 
 def beat(file: Path, *, healthy: bool) -> None:
-    file.write_text("ok" if healthy else "disconnected", encoding="ascii")
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")  # written beside it: a probe never reads half of it
+    fresh.write_text("ok" if healthy else "disconnected", encoding="ascii")
+    fresh.replace(file)
 
 
 def main() -> int:

@@ -6,16 +6,20 @@ The client runs one subscription's callbacks one after another, so each request 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
+import nats.errors
 from nats.micro.request import Request
 from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
+from apex_bus.cancellation import finished
 from apex_bus.connection import Bus
 
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
+_START_S: Final = 12.0
+_STOP_S: Final = 2.0
 
 Answer = Callable[[bytes, Mapping[str, str]], Awaitable[bytes | None]]
 Stream = Callable[[bytes, Mapping[str, str]], AsyncIterator[bytes]]
@@ -37,26 +41,50 @@ class Endpoint(NamedTuple):
 async def serve(bus: Bus, name: str, *endpoints: Endpoint) -> NoReturn:
     """Answer until cancelled."""
     service = Service(bus.client, ServiceConfig(name=name, version=VERSION))
-    await service.start()
+    started = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        for endpoint in endpoints:
-            config = EndpointConfig(
-                name=endpoint.name,
-                subject=endpoint.subject,
-                handler=_in_a_task(group, endpoint),
-                queue_group=bus.worker if endpoint.each else None,
-            )
-            await service.add_endpoint(config)
         try:
+            await finished(_start(bus, service, started), within_s=_START_S)
+            for endpoint in endpoints:
+                config = EndpointConfig(
+                    name=endpoint.name,
+                    subject=endpoint.subject,
+                    handler=_in_a_task(group, endpoint),
+                    queue_group=bus.worker if endpoint.each else None,
+                )
+                await service.add_endpoint(config)
             await asyncio.Event().wait()
         finally:
-            if bus.connected:
-                await service.stop()
+            await finished(_stop(bus, service, started), within_s=_STOP_S)
     raise AssertionError("unreachable")
+
+
+async def _start(bus: Bus, service: Service, started: asyncio.Event) -> None:
+    try:
+        if await _connected(bus):
+            await service.start()
+    finally:
+        started.set()
+
+
+async def _stop(bus: Bus, service: Service, started: asyncio.Event) -> None:
+    await started.wait()
+    if await _connected(bus):  # else what is subscribed would be subscribed again, and answer for nobody
+        await service.stop()
+
+
+async def _connected(bus: Bus) -> bool:
+    """Wait for the connection; False when it was closed for good. A flush in its absence would break the next one."""
+    while not bus.connected and not bus.client.is_closed:  # noqa: ASYNC110  (the client has no event for it)
+        await asyncio.sleep(0.1)
+    return bus.connected
 
 
 def _in_a_task(group: asyncio.TaskGroup, endpoint: Endpoint) -> Callable[[Request], Awaitable[None]]:
     async def handle(request: Request) -> None:
+        if not request._msg.reply:  # pyright: ignore[reportPrivateUsage]
+            log.info("%s was published to, not asked: nobody waits for an answer", endpoint.subject)
+            return
         group.create_task(_answer(request, endpoint))
 
     return handle
@@ -74,9 +102,7 @@ async def _answer(request: Request, endpoint: Endpoint) -> None:
                 await request.respond(part)
     except Exception as error:
         log.exception("%s failed", endpoint.subject)
-        if bus_is_there(request):
+        try:
             await request.respond_error("500", f"{endpoint.name} failed: {type(error).__name__}")
-
-
-def bus_is_there(request: Request) -> bool:
-    return not request._msg._client.is_closed  # pyright: ignore[reportPrivateUsage]
+        except nats.errors.Error as unsent:
+            log.warning("nor could %s say so: %s", endpoint.subject, unsent)

@@ -127,8 +127,8 @@ async def _main(environ: Mapping[str, str]) -> None:
 
 
 def main() -> int:
-    set_up_logging("provision", os.environ)
     try:
+        set_up_logging("provision", os.environ)
         asyncio.run(_main(os.environ))
     except BusError as error:
         log.critical("provisioning stops: %s", error)

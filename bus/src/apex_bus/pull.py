@@ -15,6 +15,7 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from apex_bus.cancellation import finished, heeded
 from apex_bus.connection import Bus, parse_timestamp_ns
 from apex_bus.errors import Drift, Transient
 from apex_schemas.subjects import Consumer
@@ -27,6 +28,7 @@ _SILENCE_S: Final = 3.0
 _PAUSE_S: Final = 0.2
 _TAKE_S: Final = 1.0
 _CHECK_EVERY_S: Final = 60.0
+_DROP_S: Final = 1.0
 
 
 class Pull:
@@ -42,14 +44,21 @@ class Pull:
 
     async def __aenter__(self) -> Self:
         self._bus.on_reconnect(self._wake)
-        await self._rebind()
-        if self._checked:
-            await self._check()
+        try:
+            await self._rebind()
+            if self._checked:
+                await self._check()
+        except BaseException:
+            await self._end()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
+        await self._end()
+
+    async def _end(self) -> None:
         self._bus.off_reconnect(self._wake)
         await self._drop()
 
@@ -61,9 +70,10 @@ class Pull:
             if self._open <= 0 and self._arrived.empty():
                 await self._ask(wanted)
             try:
-                msg = await asyncio.wait_for(self._arrived.get(), min(left, _SILENCE_S))
+                async with asyncio.timeout(min(left, _SILENCE_S)):
+                    msg = await self._arrived.get()
             except TimeoutError:
-                if loop.time() - self._heard_at >= _SILENCE_S:
+                if self._bus.connected and loop.time() - self._heard_at >= _SILENCE_S:
                     await self._rebind()
                 continue
             self._heard_at = loop.time()
@@ -83,7 +93,8 @@ class Pull:
         assert self._inbox is not None
         await self._request({"batch": 1, "no_wait": True})
         try:
-            msg = await asyncio.wait_for(self._arrived.get(), _TAKE_S)
+            async with asyncio.timeout(_TAKE_S):
+                msg = await self._arrived.get()
         except TimeoutError:
             return None
         return None if msg is None or _status(msg) is not None else msg
@@ -106,9 +117,11 @@ class Pull:
 
     async def _request(self, body: dict[str, int | bool]) -> bool:
         assert self._inbox is not None
+        if not self._bus.connected:
+            return False  # it would wait in the client and reach the server for an inbox that is gone by then
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._consumer.stream}.{self._consumer.name}"
         try:
-            await self._bus.client.publish(subject, msgspec.json.encode(body), reply=self._inbox.subject)
+            await heeded(self._bus.client.publish(subject, msgspec.json.encode(body), reply=self._inbox.subject))
         except nats.errors.Error as error:
             log.warning("%s cannot be pulled from: %s", self._consumer.name, type(error).__name__)
             return False
@@ -130,11 +143,21 @@ class Pull:
         inbox, self._inbox = self._inbox, None
         if inbox is None or self._bus.client.is_closed:
             return
-        await inbox.unsubscribe()
+        await finished(self._unsubscribe(inbox), within_s=_DROP_S)
         while not self._arrived.empty():
             msg = self._arrived.get_nowait()
             if msg is not None and _status(msg) is None:
                 await msg.nak(delay=0.05)
+
+    async def _unsubscribe(self, inbox: Subscription) -> None:
+        """What the server had sent before it heard of this has arrived when the flush returns, and is not lost."""
+        try:
+            if self._bus.connected:
+                await self._bus.client._send_unsubscribe(inbox._id)  # pyright: ignore[reportPrivateUsage]
+                await self._bus.client.flush()
+                await asyncio.sleep(0)  # the client hands on what has arrived in one step of its own task
+        finally:
+            await inbox.unsubscribe()
 
     async def _check(self) -> None:
         """A consumer that is gone looks like silence: ask for it. Its answer also tells the server's time."""
@@ -150,5 +173,8 @@ class Pull:
 
 
 def _status(msg: Msg) -> str | None:
-    """The status of a message that the server sends about a pull request; None for a stored message."""
-    return (msg.headers or {}).get("Status") if not msg.data else None
+    """The status of a message that the server sends about a pull request; None for a stored message.
+
+    Only a stored message names where to acknowledge it; its headers are whatever its sender wrote.
+    """
+    return None if msg.reply.startswith("$JS.ACK.") else (msg.headers or {}).get("Status", "")

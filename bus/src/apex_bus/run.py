@@ -8,18 +8,22 @@ import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any
+from typing import Any, Final, Literal, cast
+
+import msgspec
 
 from apex_bus import health, tracing
 from apex_bus.connection import Bus, connect
-from apex_bus.errors import BusError, SettingsError
-from apex_bus.settings import bus_settings
+from apex_bus.errors import BusError, Drift, NotPermitted, SettingsError, Unreachable
+from apex_bus.settings import bus_settings, load
 from apex_schemas.subjects import Identity
 
 log = logging.getLogger(__name__)
 
 Service = Callable[[Bus, Mapping[str, str]], Awaitable[list[Coroutine[Any, Any, Any]]]]
 """Composes a service on its bus and returns the loops that it consists of."""
+
+_SET_UP_FAULTS: Final = (SettingsError, NotPermitted, Drift, Unreachable)
 
 
 class JsonLines(logging.Formatter):
@@ -45,34 +49,53 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
+class _LogSettings(msgspec.Struct, frozen=True, kw_only=True):
+    level: Literal["debug", "info", "warning", "error", "critical", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = (
+        "INFO"
+    )
+
+
 def set_up_logging(service: str, environ: Mapping[str, str]) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(service))
-    logging.basicConfig(level=environ.get("APEX_LOG_LEVEL", "INFO").upper(), handlers=[handler], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for chatty in ("httpx", "httpcore", "urllib3", "selenium", "nats", "openai", "anthropic"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger().setLevel(load(_LogSettings, environ, prefix="APEX_LOG_").level.upper())
 
 
 def run(identity: Identity, compose: Service) -> int:
     """Run a service until a signal. The exit code is 0 after a signal, 2 for a fault of set-up, 1 for anything else."""
     environ = dict(os.environ)
-    set_up_logging(identity, environ)
-    tracing.setup(identity, environ)
     try:
+        set_up_logging(identity, environ)
+        tracing.setup(identity, environ)
         asyncio.run(_run(identity, compose, environ))
-    except (SettingsError, BusError) as error:
-        log.critical("%s stops: %s", identity, error)
-        return 2
+    except BusError as error:
+        return _explain(identity, [error])
     except BaseExceptionGroup as group:
         bus_errors, others = group.split(BusError)
-        for error in bus_errors.exceptions if bus_errors else ():
-            log.critical("%s stops: %s", identity, error)
+        code = _explain(identity, _leaves(bus_errors))
         if others is not None:
             log.critical("%s stops", identity, exc_info=others)
-        return 1
+            return 1
+        return code
     finally:
         tracing.flush()
     return 0
+
+
+def _explain(identity: Identity, errors: list[BaseException]) -> int:
+    for text in dict.fromkeys(map(str, errors)):
+        log.critical("%s stops: %s", identity, text)
+    return 2 if all(isinstance(error, _SET_UP_FAULTS) for error in errors) else 1
+
+
+def _leaves(error: BaseException | None) -> list[BaseException]:
+    """The errors themselves, out of the groups of however many task groups."""
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for each in cast(BaseExceptionGroup[BaseException], error).exceptions for leaf in _leaves(each)]
+    return [] if error is None else [error]
 
 
 async def _run(identity: Identity, compose: Service, environ: Mapping[str, str]) -> None:
@@ -80,41 +103,56 @@ async def _run(identity: Identity, compose: Service, environ: Mapping[str, str])
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    try:
+        async with asyncio.TaskGroup() as group:
+            stopping = group.create_task(_wait_for(stop))
+            await _serve(identity, compose, environ)
+            stopping.cancel()
+    except* _Stop:
+        log.info("%s has stopped", identity)
+
+
+async def _serve(identity: Identity, compose: Service, environ: Mapping[str, str]) -> None:
     bus = await connect(identity, bus_settings(environ))
     try:
         loops = await compose(bus, environ)
         log.info("%s is up as %s", identity, bus.worker)
-        await _until_stopped(bus, loops, stop)
+        async with asyncio.TaskGroup() as group:
+            for each in loops:
+                group.create_task(_endless(each))
+            group.create_task(_wait_for_fatal(bus))
+            group.create_task(_beat(bus))
     finally:
         await bus.close()
-    log.info("%s has stopped", identity)
 
 
 class _Stop(Exception):
     """The signal to end, thrown into the task group."""
 
 
-async def _until_stopped(bus: Bus, loops: list[Coroutine[Any, Any, Any]], stop: asyncio.Event) -> None:
-    async def wait_for_stop() -> None:
-        await stop.wait()
-        raise _Stop
+async def _wait_for(stop: asyncio.Event) -> None:
+    await stop.wait()
+    raise _Stop
 
-    async def wait_for_fatal() -> None:
-        await asyncio.shield(bus.fatal)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for each in (*loops, wait_for_stop(), wait_for_fatal(), _beat(bus)):
-                group.create_task(each)
-    except* _Stop:
-        pass
+async def _wait_for_fatal(bus: Bus) -> None:
+    await asyncio.shield(bus.fatal)
+
+
+async def _endless(loop: Coroutine[Any, Any, Any]) -> None:
+    """A loop that returns would leave its service half alive, which nobody notices."""
+    await loop
+    raise RuntimeError(f"{loop.__qualname__} has ended, which it never should")
 
 
 async def _beat(bus: Bus) -> None:
     file = health.beat_file()
     try:
         while True:
-            health.beat(file, healthy=bus.connected)
+            try:
+                health.beat(file, healthy=bus.connected)
+            except OSError as error:
+                log.warning("%s cannot be written, so that the health check fails: %s", file, error.strerror)
             await asyncio.sleep(health.BEAT_SECONDS)
     finally:
         file.unlink(missing_ok=True)

@@ -97,32 +97,23 @@ class TaskLog:
             **trace_headers(slot.task, cause),
         }
         deadline = asyncio.get_running_loop().time() + _FILL_SECONDS
-        refusals = 0
+        refusals, tries = 0, 0
         while True:
             try:
-                return Filled(await self._bus.publish(slot.subject, data, headers=headers))
-            except Refused as refused:
-                if refused.code not in FENCE_REFUSALS:
-                    raise
+                try:
+                    return Filled(await self._bus.publish(slot.subject, data, headers=headers))
+                except Refused as refused:
+                    if refused.code not in FENCE_REFUSALS:
+                        raise
+                    entry, code = await self.read(slot), refused.code
                 refusals += 1
-                if (settled := await self._settle(slot, attempt, refused.code, refusals)) is not None:
+                if (settled := _settle(slot, entry, attempt, code, refusals)) is not None:
                     return settled
             except LogUnavailable:
                 if asyncio.get_running_loop().time() > deadline:
                     raise
-            await asyncio.sleep(min(0.01 * 2**refusals, 0.25))
-
-    async def _settle(self, slot: Slot, attempt: str, code: int, refusals: int) -> Filled | Taken | None:
-        """What a refusal means; None when that cannot be known yet, and the same write has to be tried again."""
-        entry = await self.read(slot)
-        if entry is not None:
-            return Filled(entry.sequence) if entry.attempt == attempt else Taken(entry)
-        # 10071 speaks of what is committed; the other codes may mean a write in flight that never arrives.
-        if refusals < (_REFUSED_READS_IF_COMMITTED if code == _COMMITTED else _REFUSED_READS):
-            return None
-        if slot.fence() != slot.subject:
-            return Taken(None)
-        raise LogUnavailable(f"{slot.subject} is refused but reads as empty")
+            tries += 1
+            await asyncio.sleep(min(0.01 * 2**tries, 0.25))
 
     async def read(self, slot: Slot) -> Entry | None:
         """What a slot holds. None is no proof of absence on a replicated stream."""
@@ -179,3 +170,15 @@ class TaskLog:
                 return None
             entries[slot] = entry
         return entries[slot]
+
+
+def _settle(slot: Slot, entry: Entry | None, attempt: str, code: int, refusals: int) -> Filled | Taken | None:
+    """What a refusal means; None when that cannot be known yet, and the same write has to be tried again."""
+    if entry is not None:
+        return Filled(entry.sequence) if entry.attempt == attempt else Taken(entry)
+    # 10071 speaks of what is committed; the other codes may mean a write in flight that never arrives.
+    if refusals < (_REFUSED_READS_IF_COMMITTED if code == _COMMITTED else _REFUSED_READS):
+        return None
+    if slot.fence() != slot.subject:
+        return Taken(None)
+    raise LogUnavailable(f"{slot.subject} is refused but reads as empty")
