@@ -54,9 +54,8 @@ async def _demo(directory: Path, model: Model | None, out: Console) -> None:
     progress = Progress(out)
     with progress:
         async with Stack(directory, model=model, fresh=True, report=progress.tell) as stack, stack.client() as client:
-            progress.say(
-                f"Ready after {time.monotonic() - began:.1f} s: four services and the planner-decision endpoint on NATS, one simulated phone.\n"
-            )
+            took = f"Ready after {time.monotonic() - began:.1f} s"
+            progress.say(f"{took}: four services and the planner-decision endpoint on NATS, one simulated phone.\n")
             watched: list[Watched] = []
             for number, goal in enumerate(GOALS, start=1):
                 out.print(Rule(f"[bold]{number}/{len(GOALS)}[/]  {goal.text}", align="left", style="dim"))

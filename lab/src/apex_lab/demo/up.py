@@ -47,10 +47,12 @@ def up(phones: int, provider: Provider | None, model: str | None, fresh: bool, n
         raise CommandError(f"a stack is already up in {root}; `apex devices` asks it, Ctrl-C in its terminal ends it")
     out = console()
     chosen = chosen_model(provider, model, os.environ, out)
-    running.run(_up(root, phones, chosen, fresh, nats_port, out))
+    running.run(keep_up(root, phones=phones, model=chosen, fresh=fresh, nats_port=nats_port, out=out))
 
 
-async def _up(root: Path, phones: int, model: Model | None, fresh: bool, nats_port: int, out: Console) -> None:
+async def keep_up(root: Path, *, phones: int, model: Model | None, fresh: bool, nats_port: int, out: Console) -> None:
+    """Run until cancelled. Raises StackError, ServiceFailed among them, when a service cannot go on."""
+
     def report(text: str) -> None:
         out.print(styled((f"  … {text}", "dim")))
 
