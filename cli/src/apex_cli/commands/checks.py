@@ -26,9 +26,12 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 STATIC: Final = (
-    Check(name="ruff check", arguments=("-m", "ruff", "check", "--quiet", ".")),
-    Check(name="ruff format", arguments=("-m", "ruff", "format", "--check", "--quiet", ".")),
-    Check(name="import contracts", arguments=("-c", "from importlinter.cli import lint_imports_command as c; c()")),
+    Check(name="ruff check", arguments=("-m", "ruff", "check", "--output-format", "concise", ".")),
+    Check(name="ruff format", arguments=("-m", "ruff", "format", "--check", ".")),
+    Check(
+        name="import contracts",
+        arguments=("-c", "from importlinter.cli import lint_imports_command as c; c()", "--no-logo"),
+    ),
     Check(name="pyright", arguments=("-m", "pyright")),
 )
 
