@@ -41,6 +41,8 @@ def classify(error: BaseException) -> Failure:
         return _cut_short(classify(error.cause))
     text = _first_line(error)
     if isinstance(error, selenium.InvalidSessionIdException):
+        if "session deleted" in text.lower():  # a browser that ended, perhaps in the middle of the act
+            return Failure("UNKNOWN_OUTCOME", None, True, "the browser ended before or during the act")
         return Failure("SESSION_LOST", False, True, "the session with the phone was lost before the act; look again")
     for type_, code, message in _NOT_DONE:
         if isinstance(error, type_):
@@ -70,5 +72,5 @@ def _never_connected(error: BaseException) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    text = getattr(error, "msg", None) or str(error)
+    text = (error.msg or "") if isinstance(error, selenium.WebDriverException) else str(error)
     return text.strip().splitlines()[0][:200] if text.strip() else type(error).__name__
