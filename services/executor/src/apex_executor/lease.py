@@ -19,6 +19,7 @@ from apex_executor.errors import LeaseLost
 from apex_executor.settings import DeviceConfig
 from apex_schemas import envelope, subjects
 from apex_schemas.devices import Claim, DeviceRecord
+from apex_schemas.errors import WireError
 from apex_schemas.ids import new_attempt
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ class Lease:
                 watched = None
                 await asyncio.sleep(self._lease_s / 10)
                 continue
-            old = _record(stored)
+            old = _record(stored, self._config.alias)
             now = time.monotonic()
             if stored is not None and old is not None and not old.released:
                 if watched is None or watched[0] != stored.sequence:
@@ -69,6 +70,7 @@ class Lease:
                 return old
 
     async def _take(self, stored: Stored | None, old: DeviceRecord | None) -> bool:
+        old = old or (self.record if stored is not None and self.record.epoch else None)
         record = DeviceRecord(
             worker=self._bus.worker,
             epoch=(old.epoch if old else 0) + 1,
@@ -127,9 +129,15 @@ class Lease:
         return await self._place.write(record, attempt=attempt or new_attempt(), last=last, device=self._config.alias)
 
 
-def _record(stored: Stored | None) -> DeviceRecord | None:
+def _record(stored: Stored | None, alias: str) -> DeviceRecord | None:
+    """What a record says. None where there is none, or where somebody has written over it what is none: the server
+    itself does that for any client that names this subject as the place for an acknowledgement."""
     if stored is None:
         return None
-    body = envelope.decode(stored.data).body
-    assert isinstance(body, DeviceRecord)
-    return body
+    try:
+        message = envelope.decode(stored.data)
+        envelope.check_subject(message, stored.subject, task=None, device=alias, turn=None)
+    except WireError as error:
+        log.error("the record of %s is not believed: %s", alias, error)
+        return None
+    return message.body if isinstance(message.body, DeviceRecord) else None

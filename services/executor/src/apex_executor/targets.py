@@ -1,7 +1,7 @@
 """Finding the target again at the moment of acting, by the driver's own element look-up.
 
 The Scene on which an act was decided may be seconds old. A target with an identity is looked up; moved a little, it
-is followed; gone, or moved out of all likeness, the act is refused. The page source is never read here: what is on
+is followed; gone, or moved among others of its like, the act is refused. The page source is never read here: what is on
 the screen is perception's to say.
 """
 
@@ -20,14 +20,21 @@ from apex_schemas.geometry import Bounds, Point
 from apex_schemas.steps import Target
 
 _LOOKED_AT: Final = 20
+_FIELDS: Final = frozenset(("field", "password"))
+_STILL_THERE: Final = 0.9
+"""How much of its place must be covered by what is taken for the target among look-alikes."""
 _Locator = tuple[str, str]
 
 
-def locator(target: Target, *, platform: str) -> _Locator | None:
-    """How to look a target up; None when it has nothing to be recognised by."""
+def locator(target: Target, *, platform: str, with_text: bool = True) -> _Locator | None:
+    """How to look a target up; None when it has nothing to be recognised by.
+
+    `with_text` False leaves out what may have changed since: an element that has nothing else is then None.
+    """
     if platform == "ios":
-        return _ios(target)
-    if target.resource_id is None and target.description is None and target.text is None:
+        return _ios(target) if with_text else None
+    known = (target.resource_id, target.description, *((target.text,) if with_text else ()))
+    if not any(known):
         return None
     terms = [
         f".{method}({_quoted(value)})"
@@ -35,8 +42,8 @@ def locator(target: Target, *, platform: str) -> _Locator | None:
             ("resourceId", target.resource_id),
             ("className", target.class_name),
             ("description", target.description),
-            # A field's text changes by being typed into: it is no identity where there is a better one.
-            ("text", None if target.resource_id or target.role == "field" else target.text),
+            # A field's text changes by being typed into. Elsewhere it tells the rows of a list apart.
+            ("text", target.text if with_text and target.role not in _FIELDS else None),
         )
         if value
     ]
@@ -62,20 +69,22 @@ def point_now(phone: Phone, target: Target | None, planned: Point) -> Point:
     """
     if target is None or target.bounds is None or phone.web:
         return planned
-    how = locator(target, platform=phone.config.platform)
-    if how is None:
-        return planned
-    places = _places(phone, how)
+    platform, seen = phone.config.platform, target.bounds
+    how = locator(target, platform=platform)
+    places = _places(phone, how) if how else None
     if places is None:
         return planned
+    alone = len(places) == 1
+    if not places and (looser := locator(target, platform=platform, with_text=False)) is not None:
+        places = _places(phone, looser) or []
     if not places:
         raise ActRefused("STALE_SCENE", f"{target.role} {target.label!r} is no longer on the screen")
-    now = max(places, key=lambda place: _overlap(place, target.bounds))
-    if _overlap(now, target.bounds) == 0 and len(places) > 1:
-        raise ActRefused("STALE_SCENE", f"{target.role} {target.label!r} has moved and has look-alikes")
+    now = max(places, key=lambda place: _overlap(place, seen))
+    if not alone and _overlap(now, seen) < _STILL_THERE * seen.area:
+        raise ActRefused("STALE_SCENE", f"{target.role} {target.label!r} has moved, and cannot be told from its like")
     if now.area == 0:
         return planned
-    return _followed(planned, target.bounds, now)
+    return _followed(planned, seen, now)
 
 
 def _followed(planned: Point, seen: Bounds, now: Bounds) -> Point:
@@ -83,8 +92,8 @@ def _followed(planned: Point, seen: Bounds, now: Bounds) -> Point:
     return moved if now.contains(moved) else now.center
 
 
-def _overlap(one: Bounds, other: Bounds | None) -> int:
-    common = one.intersection(other) if other else None
+def _overlap(one: Bounds, other: Bounds) -> int:
+    common = one.intersection(other)
     return common.area if common else 0
 
 
