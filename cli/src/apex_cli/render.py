@@ -41,7 +41,7 @@ def summary(task: TaskSummary) -> RenderableType:
         lines.append(styled("  answer   ", (quoted(task.answer), "bold")))
     if task.reason:
         lines.append(styled("  because  ", plain(task.reason)))
-    if task.failure_reason and task.failure_reason != task.reason:
+    if task.failure_reason and (task.reason or "-") not in task.failure_reason:
         lines.append(styled("  failure  ", (plain(task.failure_reason), "red")))
     if task.claimed is not None:
         seen = {

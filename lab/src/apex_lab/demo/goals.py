@@ -28,7 +28,8 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     def unexpected(self, end: TaskFinished) -> str | None:
         """What is wrong with how the task ended; None when nothing is."""
         if end.status != self.ends:
-            return f"it {end.status}, but should have {self.ends}"
+            why = f" ({end.failure_reason or end.reason})" if end.failure_reason or end.reason else ""
+            return f"it {end.status}{why}, but should have {self.ends}"
         if self.answer is not None and self.answer not in (end.answer or ""):
             return f"its answer does not name {self.answer}"
         if self.ends == "failed" and not (end.failure_reason or "").strip():

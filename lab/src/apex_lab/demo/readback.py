@@ -22,7 +22,7 @@ def show(watched: list[Watched], console: Console) -> None:
         one.problems.extend(found)
     seen, wrong = sum(len(one.decided) for one in watched), sum(map(len, differences))
     thinking = sum(1 for one in watched for step in one.stored.steps for call in step.calls if call.thinking)
-    mark = ("  ✗ ", "bold red") if wrong else ("  ✓ ", "bold green")
+    mark = ("  ✗ ", "bold red") if wrong or not seen else ("  ✓ ", "bold green")
     found = f"{seen} decisions seen on NATS, {seen - wrong} of them in Postgres with the same tool and rationale"
     console.print(styled(mark, f"{found}, {thinking} with the model's thinking\n"))
 
