@@ -48,7 +48,7 @@ class Stack:
     """The running system. `nats` and `postgres` can be killed and started as they are; services by name.
 
     `model` None means the scripted one. `environment` adds variables per service, as in
-    `{"planner": {"AI_PLANNER_MAX_PARSE_RETRIES": "0"}}`; `phone_arguments` go to `python -m apex_lab.phone`.
+    `{"planner": {"AI_PLANNER_SCREENSHOT": "never"}}`; `phone_arguments` go to `python -m apex_lab.phone`.
     `fresh` forgets what an earlier stack left there; `services_wanted` False leaves the services out, for whoever
     starts their own; `report` hears what is going on.
     """
