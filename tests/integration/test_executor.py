@@ -204,3 +204,15 @@ async def test_executor_ended_by_a_signal_frees_its_device_at_once(rig: Rig) -> 
     record = await rig.bus.get("DEVICES", subjects.device(DEVICE))
     assert record is not None
     assert json.dumps(task).encode()[1:-1] in record.data
+
+
+async def test_record_that_is_overwritten_from_outside_does_not_cost_the_task(rig: Rig) -> None:
+    """Any client can have the server store an acknowledgement there, by naming it as its reply subject."""
+    await rig.start()
+    task = await rig.ask()
+    await rig.started(task)
+    await rig.bus.client.publish("request.any", b'{"goal": "x", "not_after": 1}', reply=subjects.device(DEVICE))
+    await rig.plan(task, 0, Tap(at=AT))
+    assert (await rig.event(task, 0)).success is not False
+    await rig.plan(task, 1, FinishTask(success=True, reason="done"))
+    assert (await rig.finished(task)).status == "succeeded"

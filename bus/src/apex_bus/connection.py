@@ -206,7 +206,7 @@ def _timestamp_ns(text: str) -> int:
 parse_timestamp_ns = _timestamp_ns
 
 
-_SHARED_INBOX: Final = (Identity.CLIENT, Identity.OPERATOR, Identity.GUEST)
+_SHARED_INBOX: Final = (Identity.CLIENT, Identity.GUEST)
 
 
 class _Watch:
@@ -225,12 +225,14 @@ class _Watch:
             self.bus.reconnected()
 
     async def on_error(self, error: Exception) -> None:
-        self.reason = str(error) or _name(error)
-        if found := _REFUSED_SUBJECT.search(self.reason):
-            log.error("permission refused: %s", self.reason)
+        reason = str(error) or _name(error)
+        if "authorization" not in self.reason.lower():  # what follows a refused key is only its echo
+            self.reason = reason
+        if found := _REFUSED_SUBJECT.search(reason):
+            log.error("permission refused: %s", reason)
             self._fail(NotPermitted(self.identity, f"{found[1]} {found[2]}"))
         elif self.up:
-            log.warning("connection error: %s", self.reason)
+            log.warning("connection error: %s", reason)
 
     async def on_closed(self) -> None:
         self._fail(LogUnavailable("the connection to NATS was closed for good"))
@@ -260,7 +262,7 @@ async def connect(identity: Identity, settings: BusSettings, *, timeout_s: float
         except (OSError, TimeoutError, nats.errors.Error) as error:
             reason = watch.reason if isinstance(error, TimeoutError) else str(error) or _name(error)
             await client.close()
-            if "authorization" in reason.lower():
+            if "authorization" in (reason + watch.reason).lower():
                 raise NotPermitted(identity, "the server does not accept its key") from error
             if loop.time() >= deadline:
                 raise Unreachable(place, reason) from error

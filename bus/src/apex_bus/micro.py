@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Final, NamedTuple, NoReturn
 
 import nats.errors
+from nats.aio.msg import Msg
 from nats.micro.request import Request
 from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
@@ -38,9 +39,33 @@ class Endpoint(NamedTuple):
     each: bool = False
 
 
+class _Service(Service):
+    """The client's service, that answers inboxes only: whoever asks picks the subject of the answer, and would have
+    us write to a stream otherwise, with our rights."""
+
+    async def _handle_ping_request(self, msg: Msg) -> None:
+        if _to_an_inbox(msg):
+            await super()._handle_ping_request(msg)
+
+    async def _handle_info_request(self, msg: Msg) -> None:
+        if _to_an_inbox(msg):
+            await super()._handle_info_request(msg)
+
+    async def _handle_stats_request(self, msg: Msg) -> None:
+        if _to_an_inbox(msg):
+            await super()._handle_stats_request(msg)
+
+
+def _to_an_inbox(msg: Msg) -> bool:
+    if msg.reply.startswith("_INBOX"):
+        return True
+    log.warning("%s wants its answer on %r, which is no inbox: not answered", msg.subject, msg.reply)
+    return False
+
+
 async def serve(bus: Bus, name: str, *endpoints: Endpoint) -> NoReturn:
     """Answer until cancelled."""
-    service = Service(bus.client, ServiceConfig(name=name, version=VERSION))
+    service = _Service(bus.client, ServiceConfig(name=name, version=VERSION))
     started = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         try:
@@ -82,8 +107,7 @@ async def _connected(bus: Bus) -> bool:
 
 def _in_a_task(group: asyncio.TaskGroup, endpoint: Endpoint) -> Callable[[Request], Awaitable[None]]:
     async def handle(request: Request) -> None:
-        if not request._msg.reply:  # pyright: ignore[reportPrivateUsage]
-            log.info("%s was published to, not asked: nobody waits for an answer", endpoint.subject)
+        if not _to_an_inbox(request._msg):  # pyright: ignore[reportPrivateUsage]
             return
         group.create_task(_answer(request, endpoint))
 

@@ -25,16 +25,29 @@ log = logging.getLogger(__name__)
 
 
 class ProvisionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`devices` are the aliases, separated by commas. `store_mib` bounds all streams together."""
+    """`devices` are the aliases, by commas, or the executor's own list. `store_mib` bounds all streams together."""
 
     devices: str = ""
     replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
     store_mib: Annotated[int, msgspec.Meta(ge=64)] = 7_616
 
 
+class _Named(msgspec.Struct):
+    alias: str
+
+
 def device_aliases(text: str) -> tuple[str, ...]:
-    """The aliases of a comma-separated list. Raises SettingsError for one that cannot be a token of a subject."""
-    aliases = tuple(part.strip() for part in text.split(",") if part.strip())
+    """The aliases of a comma-separated list, or of a JSON list of devices as in EXECUTOR_DEVICES.
+
+    Raises SettingsError for an alias that cannot be a token of a subject. The text is not echoed: it may hold keys.
+    """
+    if text.lstrip().startswith("["):
+        try:
+            aliases = tuple(device.alias for device in msgspec.json.decode(text, type=list[_Named]))
+        except msgspec.MsgspecError as error:
+            raise SettingsError("APEX_DEVICES", f"is no list of devices: {error}") from None
+    else:
+        aliases = tuple(part.strip() for part in text.split(",") if part.strip())
     for alias in aliases:
         if not is_device(alias):
             raise SettingsError("APEX_DEVICES", f"{alias!r} is no device alias: use a-z, 0-9 and -, at most 32")

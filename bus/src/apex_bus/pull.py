@@ -28,6 +28,7 @@ _SILENCE_S: Final = 3.0
 _PAUSE_S: Final = 0.2
 _TAKE_S: Final = 1.0
 _CHECK_EVERY_S: Final = 60.0
+_CHECK_S: Final = 2.0
 _DROP_S: Final = 1.0
 
 
@@ -163,7 +164,8 @@ class Pull:
         """A consumer that is gone looks like silence: ask for it. Its answer also tells the server's time."""
         self._checked_at = asyncio.get_running_loop().time()
         try:
-            info = await self._bus.api(f"CONSUMER.INFO.{self._consumer.stream}.{self._consumer.name}")
+            place = f"{self._consumer.stream}.{self._consumer.name}"
+            info = await self._bus.api(f"CONSUMER.INFO.{place}", timeout_s=_CHECK_S)
         except Transient:
             return  # no answer proves nothing; asked again in a minute
         if "error" in info:

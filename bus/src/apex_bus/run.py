@@ -59,7 +59,7 @@ def set_up_logging(service: str, environ: Mapping[str, str]) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(service))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for chatty in ("httpx", "httpcore", "urllib3", "selenium", "nats", "openai", "anthropic"):
+    for chatty in ("httpx", "httpx2", "httpcore", "urllib3", "selenium", "nats", "openai", "anthropic"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     logging.getLogger().setLevel(load(_LogSettings, environ, prefix="APEX_LOG_").level.upper())
 

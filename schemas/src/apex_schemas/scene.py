@@ -71,7 +71,7 @@ class Scene(Wire, tag_field="type", tag="scene", frozen=True, kw_only=True):
     """One observation, settled or not.
 
     `fingerprint` identifies what is shown, deaf to clocks and progress bars. `recovery` names the steps by which a
-    damaged page source was read; it is empty when `recovered` is false. `omitted` counts elements left out.
+    page source was read that was damaged (`recovered`) or said too little of its screen. `omitted` counts elements left out.
     """
 
     app: str | None

@@ -408,7 +408,7 @@ SHARED_CONSUMERS: Final = (
         stream="TASKS",
         filters=("task.>",),
         identity=_I.DECISION_LOG,
-        ack_wait_s=60,
+        ack_wait_s=15,
         max_ack_pending=5_000,
     ),
     Consumer(
@@ -416,7 +416,7 @@ SHARED_CONSUMERS: Final = (
         stream="DECISIONS",
         filters=("decision.>",),
         identity=_I.DECISION_LOG,
-        ack_wait_s=60,
+        ack_wait_s=15,
         max_ack_pending=1_000,
     ),
 )
