@@ -1,6 +1,7 @@
 """The consume loop on a real server: what becomes of a message, by its handler and by what happens to the server."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -185,8 +186,10 @@ async def test_consumer_that_does_not_exist_is_drift_and_not_silence(nats_server
 
 async def test_consumer_that_is_deleted_meanwhile_ends_the_loop_with_drift(nats_server: Nats) -> None:
     async with provisioned(nats_server.url) as bus:
-        loop = asyncio.create_task(consume(bus, CANCEL, Handler()))
-        await asyncio.sleep(0.1)
+        handler = Handler()
+        loop = asyncio.create_task(consume(bus, CANCEL, handler))
+        await bus.publish("cancel.a", b"x")
+        await until(lambda: handler.seen == ["cancel.a"], "the loop is pulling")
         await bus.api("CONSUMER.DELETE.REQUESTS.CANCEL")
         with pytest.raises(ExceptionGroup) as group:
             await asyncio.wait_for(loop, 5)
@@ -209,8 +212,6 @@ async def test_message_that_poses_as_a_status_of_the_server_is_handled_like_any_
 async def test_age_of_a_message_is_by_the_servers_clock_when_ours_is_five_minutes_off(
     nats_server: Nats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import time
-
     truth = time.time_ns
     for off_s in (-300, 300):
         with monkeypatch.context() as patch:

@@ -21,6 +21,8 @@ async def test_loop_goes_on_within_seconds_of_a_server_that_was_killed_and_start
     async with provisioned(nats_server.url) as bus:
         handler = Handler()
         async with running(consume(bus, CANCEL, handler)):
+            await bus.publish("cancel.first", b"x")
+            await until(lambda: len(handler.seen) == 1, "the loop is pulling")
             for n in range(3):
                 await nats_server.kill()
                 await nats_server.start()
@@ -62,7 +64,7 @@ async def test_messages_stored_while_the_loop_was_cut_off_come_without_an_ack_wa
             await bus.publish(f"cancel.{n}", b"x")
         async with running(consume(bus, CANCEL, Handler(raising(Transient("later", delay_s=0.01))))):
             await nats_server.kill()
-            await asyncio.sleep(1)
+            await until(lambda: not bus.connected, "the loop is cut off")
         await nats_server.start()
         await until(lambda: bus.connected, "it is connected again")
         async with running(consume(bus, CANCEL, handler)):
@@ -70,7 +72,7 @@ async def test_messages_stored_while_the_loop_was_cut_off_come_without_an_ack_wa
 
 
 async def test_bad_message_that_cannot_be_buried_while_the_server_is_away_does_not_end_the_loop(
-    nats_server: Nats,
+    nats_server: Nats, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with provisioned(nats_server.url) as bus:
         began = asyncio.Event()
@@ -85,7 +87,7 @@ async def test_bad_message_that_cannot_be_buried_while_the_server_is_away_does_n
             await bus.publish("cancel.a", b"x")
             await began.wait()
             await nats_server.kill()
-            await asyncio.sleep(6)  # longer than a publish waits for its acknowledgement
+            await until(lambda: "not buried yet" in caplog.text, "burying has failed")
             await nats_server.start()
 
             async def buried() -> bool:
