@@ -28,7 +28,7 @@ pytestmark = [
 
 WIFI = "turn on Wi-Fi and report the network name"
 STORED_SECONDS = 100
-"""What a killed decision-log had in hand comes again after its acknowledgement wait of 60 s."""
+"""What a killed decision-log had in hand comes again after its acknowledgement wait of 15 s."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
