@@ -27,7 +27,9 @@ from apex_schemas.devices import (
 )
 from apex_schemas.geometry import Bounds, Point, Size
 from apex_schemas.queries import (
+    DecisionsQuery,
     QueryError,
+    RecordedDecisions,
     TaskList,
     TasksQuery,
     TaskSummary,
@@ -38,7 +40,7 @@ from apex_schemas.queries import (
 )
 from apex_schemas.scene import Element, Keyboard, Region, Scene, Screen, ScreenshotRef, SemanticScene
 from apex_schemas.steps import ActIntent, DecisionKey, PlannedStep, Target, Timings, WorldEvent
-from apex_schemas.task import CancelRequest, TaskFinished, TaskRequest, TaskStarted
+from apex_schemas.task import Approval, CancelRequest, TaskFinished, TaskRequest, TaskStarted
 
 TASK: Final = "4bf92f3577b34da6a3ce929d0e0e4736"
 KEY: Final = DecisionKey(task=TASK, turn=3, call=0)
@@ -148,6 +150,7 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
     "planned_step.v1": {
         **{act.tool_name(action): _step(action) for action in EVERY_ACTION},
         "minimal": PlannedStep(action=act.DescribeScreen(), page=""),
+        "counted": PlannedStep(action=act.Back(), page="", app="com.apex.settings", tokens_used=908),
     },
     "act_intent.v1": {
         "full": ActIntent(action=act.Tap(at=AT), session="f3a1", deadline_ms=60_000, worker="executor-host-1"),
@@ -156,6 +159,7 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
     "world_event.v1": {
         **{act.tool_name(action): _event(action) for action in EVERY_ACTION},
         "minimal": WorldEvent(action=act.Tap(at=AT), success=True),
+        "counted": WorldEvent(action=act.Back(), success=True, fingerprint="5d41402abc4b2a76", tokens_used=908),
     },
     "decision_record.v1": {
         "full": DecisionRecord(
@@ -196,6 +200,13 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
             picture=Picture(data=b"\x89PNG", media_type="image/png", size=SIZE, sha256="ab" * 32),
         ),
         "minimal": DecisionRequest(key=KEY, system_prompt="", user_blocks=(), tools=()),
+        "resized": DecisionRequest(
+            key=KEY, system_prompt="", user_blocks=(), tools=(),
+            picture=Picture(
+                data=b"\xff\xd8", media_type="image/jpeg", size=Size(width=705, height=1568), sha256="ab" * 32,
+                original_bytes=182_340,
+            ),
+        ),
     },
     "ToolCallDecision": {"full": DECISION, "minimal": ToolCallDecision(tool="tap", arguments={})},
     "DecisionFault": {"full": FAULT, "minimal": DecisionFault(code="timeout", message="", correctable=False)},
@@ -227,7 +238,24 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
                 ),
             ),
         ),
+        "paid": Timeline(
+            summary=_SUMMARY,
+            steps=(
+                TimelineStep(
+                    turn=0, calls=(TimelineCall(call=0, outcome="tool_call", model="m", cache_write_tokens=40),)
+                ),
+            ),
+        ),
     },
+    "DecisionsQuery": {"full": DecisionsQuery(task=TASK, from_turn=3)},
+    "RecordedDecisions": {
+        "full": RecordedDecisions(
+            records=(DecisionRecord(key=KEY, system_prompt="s", user_prompt="u", tools=("tap",), reply=FAULT),),
+            next_turn=4,
+        ),
+        "minimal": RecordedDecisions(),
+    },
+    "Approval": {"full": Approval(approved=True, by="operator"), "minimal": Approval(approved=False)},
     "TasksQuery": {"full": TasksQuery(limit=5, status="failed", device="sim-1"), "minimal": TasksQuery()},
     "TaskList": {"full": TaskList(tasks=(_SUMMARY,)), "minimal": TaskList()},
     "QueryError": {"full": QueryError(error="no task yet", code="NOT_FOUND")},

@@ -1,4 +1,4 @@
-"""Stored messages stay readable: every golden file decodes to its example and encodes to the same bytes again."""
+"""Stored messages stay readable: every golden file decodes to its example and encodes to the same fields again."""
 
 import hashlib
 from pathlib import Path
@@ -16,11 +16,13 @@ TYPES = payload_types()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_golden_decodes_and_encodes_to_the_same_bytes(file: Path) -> None:
+def test_golden_decodes_and_encodes_to_the_same_fields(file: Path) -> None:
+    """The same names and values in the same order. Bytes would be too much: msgspec chooses the form of a map's header
+    by how many fields its type has, so a sixteenth field with a default changes the first byte of every message."""
     type_ = TYPES[file.parent.name]
     packed = file.read_bytes()
     decoded = msgspec.msgpack.decode(packed, type=type_)
-    assert msgspec.msgpack.encode(decoded) == packed
+    assert repr(msgspec.msgpack.decode(msgspec.msgpack.encode(decoded))) == repr(msgspec.msgpack.decode(packed))
     assert msgspec.json.decode(file.with_suffix(".json").read_bytes(), type=type_) == decoded
 
 

@@ -18,12 +18,14 @@ class ToolSpec(Wire, frozen=True, kw_only=True):
 
 
 class Picture(Wire, frozen=True, kw_only=True):
-    """A screenshot as sent to a model. `sha256` and `bytes` of the original stand for it in every record."""
+    """A screenshot as sent to a model, `size` in its own pixels. Hash and size of the original stand for it in every
+    record: `sha256` and `original_bytes` (0: `data` is the original)."""
 
     data: bytes
     media_type: str
     size: Size
     sha256: str
+    original_bytes: int = 0
 
 
 class DecisionRequest(Wire, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from apex_schemas.subjects import STREAMS, TABLE, Row, consumers
 
 _UNENVELOPED = (
     task.TaskRequest,
+    task.Approval,
     decision.DecisionRequest,
     decision.ToolCallDecision,
     decision.DecisionFault,
@@ -26,6 +27,8 @@ _UNENVELOPED = (
     queries.Timeline,
     queries.TasksQuery,
     queries.TaskList,
+    queries.DecisionsQuery,
+    queries.RecordedDecisions,
     queries.QueryError,
 )
 

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+from apex_schemas.decision import DecisionRecord
 from apex_schemas.structs import Wire
 
 
@@ -28,6 +29,7 @@ class TimelineCall(Wire, frozen=True, kw_only=True):
     cache_read_tokens: int = 0
     reasoning_tokens: int = 0
     latency_ms: int = 0
+    cache_write_tokens: int = 0
 
 
 class TimelineStep(Wire, frozen=True, kw_only=True):
@@ -79,6 +81,20 @@ class TasksQuery(Wire, frozen=True, kw_only=True):
 
 class TaskList(Wire, frozen=True, kw_only=True):
     tasks: tuple[TaskSummary, ...] = ()
+
+
+class DecisionsQuery(Wire, frozen=True, kw_only=True):
+    """The provider calls of a task from turn `from_turn` on, in order, as many as fit into one answer."""
+
+    task: str
+    from_turn: int = 0
+
+
+class RecordedDecisions(Wire, frozen=True, kw_only=True):
+    """`next_turn` is where to go on asking; None when there is no more."""
+
+    records: tuple[DecisionRecord, ...] = ()
+    next_turn: int | None = None
 
 
 class QueryError(Wire, frozen=True, kw_only=True):

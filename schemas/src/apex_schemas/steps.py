@@ -30,7 +30,10 @@ class DecisionKey(Wire, frozen=True, kw_only=True):
 
 
 class PlannedStep(Wire, frozen=True, kw_only=True):
-    """The one decision of a turn. `purpose` and `expected_outcome` are None for steps that touch no phone."""
+    """The one decision of a turn. `purpose` and `expected_outcome` are None for steps that touch no phone.
+
+    `app` is that of the Scene; `tokens_used` counts input and output of all provider calls of the turn.
+    """
 
     action: Action
     page: str
@@ -45,6 +48,8 @@ class PlannedStep(Wire, frozen=True, kw_only=True):
     evidence_found: bool | None = None
     planned_at_ms: int = 0
     plan_ms: int = 0
+    app: str | None = None
+    tokens_used: int = 0
 
 
 class ActIntent(Wire, frozen=True, kw_only=True):
@@ -68,7 +73,8 @@ class Timings(Wire, frozen=True, kw_only=True):
 class WorldEvent(Wire, frozen=True, kw_only=True):
     """What came of a step. `success` None means unknown: the phone may have been touched, and is not touched again.
 
-    `page` is that of the Scene on which the act was decided. `code` is set when the step failed or was refused.
+    `page` and `fingerprint` are those of the Scene on which the act was decided. `code` is set when the step failed
+    or was refused; `tokens_used` is the step's.
     """
 
     action: Action
@@ -86,6 +92,8 @@ class WorldEvent(Wire, frozen=True, kw_only=True):
     ungrounded: bool = False
     timings: Timings | None = None
     happened_at_ms: int = 0
+    fingerprint: str = ""
+    tokens_used: int = 0
 
 
 class WorldState(Wire, frozen=True, kw_only=True):

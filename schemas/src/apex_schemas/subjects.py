@@ -93,6 +93,10 @@ def cancel(task: str) -> str:
     return f"cancel.{task}"
 
 
+def approve(task: str, turn: int) -> str:
+    return f"approve.{task}.{turn}"
+
+
 def device(alias: str) -> str:
     return f"device.{alias}"
 
@@ -122,6 +126,7 @@ PLANNER_DECISION: Final = "planner-decision.decide"
 QUERY_TIMELINE: Final = "query.timeline"
 QUERY_TASKS: Final = "query.tasks"
 QUERY_DEVICES: Final = "query.devices"
+QUERY_DECISIONS: Final = "query.decisions"
 
 _DAY: Final = 86_400
 _MIB: Final = 1024 * 1024
@@ -280,11 +285,11 @@ TABLE: Final = (
     ),
     Row(
         pattern="approve.*.*",
-        payload="reserved",
+        payload="Approval",
         stream="REQUESTS",
         writers=(_I.OPERATOR,),
-        triggers=(_I.EXECUTOR,),
-        note="reserved for approvals",
+        reads=(_I.EXECUTOR,),
+        note="approve or deny an act that the confirm policy holds back; msgpack or JSON",
     ),
     Row(
         pattern="device.*",
@@ -361,6 +366,14 @@ TABLE: Final = (
         writers=_CLIENTS,
         triggers=(_I.DECISION_LOG,),
         note="request: the latest tasks; queue group",
+    ),
+    Row(
+        pattern=QUERY_DECISIONS,
+        payload="DecisionsQuery → RecordedDecisions | QueryError (JSON)",
+        stream=None,
+        writers=(_I.OPERATOR,),
+        triggers=(_I.DECISION_LOG,),
+        note="request: the provider calls of a task, with prompts and raw answers; queue group",
     ),
     Row(
         pattern=QUERY_DEVICES,

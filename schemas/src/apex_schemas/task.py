@@ -56,6 +56,13 @@ class TaskFinished(Wire, frozen=True, kw_only=True):
     goal: str = ""
 
 
+class Approval(Wire, frozen=True, kw_only=True):
+    """The operator's answer on `approve.<task>.<turn>` to an act that waits for one, as JSON or msgpack."""
+
+    approved: bool
+    by: str = ""
+
+
 class CancelRequest(Wire, frozen=True, kw_only=True):
     """Published on `cancel.<task>`."""
 

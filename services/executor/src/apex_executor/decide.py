@@ -101,6 +101,8 @@ def _event(
         ungrounded=step.ungrounded,
         timings=timings,
         happened_at_ms=now_ms,
+        fingerprint=step.fingerprint,
+        tokens_used=step.tokens_used,
     )
 
 
