@@ -12,7 +12,7 @@ from typing import Any
 import pytest_asyncio
 from integration.appium_server import AppiumServer
 
-from apex_executor.acts import Outcome
+from apex_executor.outcomes import Outcome
 from apex_executor.session import PhoneSession
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_perception.appium import attach

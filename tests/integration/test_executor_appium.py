@@ -11,7 +11,8 @@ from integration.appium_server import AppiumServer, fake_app, fake_capabilities,
 from selenium.common.exceptions import WebDriverException
 
 from apex_executor.errors import ActCutShort, DeviceFailed
-from apex_executor.failures import Failure, classify
+from apex_executor.failures import classify
+from apex_executor.outcomes import Failure
 from apex_executor.session import PhoneSession
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_perception.errors import SessionDead

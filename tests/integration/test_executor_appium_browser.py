@@ -10,7 +10,8 @@ from integration.appium_server import chromium_capabilities
 from selenium.common.exceptions import WebDriverException
 
 from apex_executor.errors import ActCutShort
-from apex_executor.failures import Failure, classify
+from apex_executor.failures import classify
+from apex_executor.outcomes import Failure
 from apex_schemas.actions import Back, DeviceAction, Home, InputText, LaunchApp, PressKey, Scroll, Swipe, Tap
 from apex_schemas.geometry import Point
 from apex_schemas.scene import Element, Scene

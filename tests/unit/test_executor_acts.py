@@ -9,8 +9,9 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.remote.command import Command
 
 from apex_executor import session as session_module
-from apex_executor.acts import Outcome, _compared
+from apex_executor.acts import _compared
 from apex_executor.errors import ActCutShort, ActRefused
+from apex_executor.outcomes import Outcome
 from apex_executor.phone import Gate, _is_appium, _touches
 from apex_executor.session import PhoneSession
 from apex_executor.settings import DeviceConfig, ExecutorSettings

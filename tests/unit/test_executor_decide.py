@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apex_executor import decide
-from apex_executor.acts import Outcome
 from apex_executor.decide import Late, Limits
-from apex_executor.failures import Failure
+from apex_executor.outcomes import Failure, Outcome
 from apex_schemas.actions import DescribeScreen, FinishTask, Look, Tap
 from apex_schemas.geometry import Bounds, Point, Size
 from apex_schemas.scene import Element, Scene, Screen, ScreenshotRef

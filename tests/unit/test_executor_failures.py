@@ -15,7 +15,8 @@ from urllib3 import exceptions as urllib3
 
 from apex_executor.acts import perform
 from apex_executor.errors import ActCutShort, ActRefused
-from apex_executor.failures import Failure, classify
+from apex_executor.failures import classify
+from apex_executor.outcomes import Failure
 from apex_executor.phone import Phone, delete_session
 from apex_executor.settings import DeviceConfig
 from apex_schemas.actions import Tap

@@ -4,7 +4,7 @@ An act ends in an Outcome, or raises ActRefused when nothing was done; any other
 """
 
 import time
-from typing import Any, Final, NamedTuple, assert_never
+from typing import Any, Final, assert_never
 
 from appium.webdriver.webelement import WebElement
 from selenium.common.exceptions import (
@@ -17,6 +17,7 @@ from selenium.webdriver.remote.command import Command
 
 from apex_executor.apps import candidates
 from apex_executor.errors import ActRefused
+from apex_executor.outcomes import Outcome
 from apex_executor.phone import Phone
 from apex_executor.targets import locator, point_now
 from apex_schemas.actions import (
@@ -42,16 +43,6 @@ _KEYCODES: Final = {
 }  # fmt: skip
 _HOME: Final = 3
 _FOREGROUND: Final = 4
-
-
-class Outcome(NamedTuple):
-    """What was seen to come of an act. `success` False: it took place and did not have its effect."""
-
-    success: bool
-    code: str | None = None
-    message: str | None = None
-    verify_ms: int | None = None
-    read_back_ms: int | None = None
 
 
 _DONE: Final = Outcome(success=True)

@@ -8,8 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from apex_executor.acts import Outcome
-from apex_executor.failures import Failure
+from apex_executor.outcomes import Failure, Outcome
 from apex_schemas.actions import DescribeScreen, FinishTask, Look
 from apex_schemas.scene import Scene
 from apex_schemas.steps import PlannedStep, Timings, WorldEvent

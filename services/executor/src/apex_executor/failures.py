@@ -4,22 +4,12 @@ One table for all acts. Only what provably did not reach the phone is reported a
 """
 
 import socket
-from typing import NamedTuple
 
 from selenium.common import exceptions as selenium
 from urllib3 import exceptions as urllib3
 
 from apex_executor.errors import ActCutShort
-
-
-class Failure(NamedTuple):
-    """`acted` None means: it may have been done. `session_dead` asks for a new session."""
-
-    code: str
-    acted: bool | None
-    session_dead: bool
-    message: str
-
+from apex_executor.outcomes import Failure
 
 _NOT_DONE: tuple[tuple[type[BaseException], str, str], ...] = (
     (selenium.StaleElementReferenceException, "STALE_SCENE", "the element is no longer on the screen"),

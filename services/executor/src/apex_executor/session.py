@@ -14,8 +14,9 @@ from typing import TypeVar
 from selenium.common.exceptions import WebDriverException
 from urllib3.exceptions import HTTPError
 
-from apex_executor.acts import Outcome, perform
+from apex_executor.acts import perform
 from apex_executor.errors import ActCutShort, ActRefused, DeviceFailed
+from apex_executor.outcomes import Outcome
 from apex_executor.phone import Phone, delete_session
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_schemas.actions import DeviceAction

@@ -17,9 +17,9 @@ from apex_bus.errors import Transient
 from apex_bus.tasklog import Entry, Filled, Taken, TaskLog
 from apex_bus.tracing import span
 from apex_executor import decide
-from apex_executor.acts import Outcome
 from apex_executor.errors import ActRefused
 from apex_executor.failures import classify
+from apex_executor.outcomes import Outcome
 from apex_executor.settings import ExecutorSettings
 from apex_schemas.actions import DescribeScreen, DeviceAction, FinishTask, Look, tool_name
 from apex_schemas.devices import SessionHandle

@@ -13,10 +13,10 @@ from apex_bus.consume import Delivery, Done, Verdict, consume
 from apex_bus.errors import Transient
 from apex_bus.tasklog import Entry, TaskLog, entry_of
 from apex_bus.tracing import export_root
-from apex_executor.acts import Outcome
 from apex_executor.claims import Claims
 from apex_executor.errors import DeviceFailed, LeaseLost
 from apex_executor.lease import Lease
+from apex_executor.outcomes import Outcome
 from apex_executor.session import PhoneSession
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_executor.turns import Turns

@@ -1,13 +1,15 @@
 """Perception's decisions, on values alone: is a Scene wanted, has the screen settled, is a picture worth its bytes."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, assert_never
+from typing import Final, Literal, NamedTuple, assert_never
 
-from apex_perception.settings import ScreenshotMode
 from apex_schemas.actions import DescribeScreen, FinishTask, LaunchApp, Look, TerminateApp, Wait
 from apex_schemas.devices import DeviceRecord
 from apex_schemas.steps import WorldEvent
 from apex_schemas.task import TaskStarted
+
+ScreenshotMode = Literal["auto", "always", "never"]
+"""When a picture is taken for the planner."""
 
 EQUAL_READS: Final = 2
 OLDEST_READING_S: Final = 5.0

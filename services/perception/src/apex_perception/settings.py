@@ -1,14 +1,13 @@
 """Perception's settings, from the environment: PERCEPTION_* and, since it is about the planner, its screenshot mode."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from apex_bus.settings import load
-
-ScreenshotMode = Literal["auto", "always", "never"]
+from apex_perception.decide import ScreenshotMode
 
 
 class PerceptionSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ SERVICE: Final = "planner"
 ENDPOINT_SERVICE: Final = "planner-decision"
 _CONSUMER: Final = next(each for each in SHARED_CONSUMERS if each.name == "PLANNER")
 _LOOK_EVERY_S: Final = 3.0
+_LOOK_FIRST_S: Final = 0.3
 _MISSES: Final = 2
 
 
@@ -85,4 +86,4 @@ async def stand_ready(
                 log.warning("no planner-decision endpoint answers; new tasks wait for it")
                 answering.cancel()
                 answering = None
-            await asyncio.sleep(every_s)
+            await asyncio.sleep(every_s if answering else min(every_s, _LOOK_FIRST_S))
