@@ -69,6 +69,10 @@ SCENE: Final = Scene(
     source="web", recovered=True, recovery=("cut",), omitted=7, screenshot=SHOT, activity=".NetworkActivity",
     observed_at_ms=1_796_000_000_000, observe_ms=41,
 )  # fmt: skip
+LIST: Final = Element(id="e3", role="list", scrollable=True, more=("above", "below"), change="new")
+TYPING: Final = Scene(
+    app=None, page="", screen=Screen(size=SIZE), elements=(LIST,), keyboard=Keyboard(bounds=BOUNDS, keys=33)
+)
 REGION: Final = Region(kind="dialog", bounds=BOUNDS, label="Allow?", elements=("e2",))
 SEMANTIC: Final = SemanticScene(
     **{field: getattr(SCENE, field) for field in SCENE.__struct_fields__}, regions=(REGION,), dialogs=(REGION,)
@@ -145,7 +149,7 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         ),
         "minimal": TaskFinished(status="cancelled", turns=0, finished_at_ms=1, by="x"),
     },
-    "scene.v1": {"full": SCENE, "minimal": Scene(app=None, page="", screen=Screen(size=SIZE))},
+    "scene.v1": {"full": SCENE, "typing": TYPING, "minimal": Scene(app=None, page="", screen=Screen(size=SIZE))},
     "semantic_scene.v1": {"full": SEMANTIC, "minimal": SemanticScene(app=None, page="", screen=Screen(size=SIZE))},
     "planned_step.v1": {
         **{act.tool_name(action): _step(action) for action in EVERY_ACTION},

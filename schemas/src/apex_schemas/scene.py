@@ -12,7 +12,8 @@ class Element(Wire, frozen=True, kw_only=True):
     """One thing on the screen. Its `id` means something in this Scene only.
 
     `tap_point` is the middle of its largest free visible part; None where it cannot be reached by a coordinate, and
-    then `obstacle` says why. `parent` is the id of the element that contains it.
+    then `obstacle` says why. `parent` is the id of the element that contains it. `more` says where the content of
+    something that scrolls certainly goes on; `change` what is new or different since the turn before, on the same page.
     """
 
     id: Annotated[str, Meta(pattern=r"^e[0-9]{1,5}$")]
@@ -38,6 +39,8 @@ class Element(Wire, frozen=True, kw_only=True):
     text: str | None = None
     description: str | None = None
     context: Literal["native", "web"] = "native"
+    more: tuple[Literal["above", "below", "left", "right"], ...] = ()
+    change: Literal["new", "changed"] | None = None
 
 
 class Screen(Wire, frozen=True, kw_only=True):
@@ -52,9 +55,13 @@ class Screen(Wire, frozen=True, kw_only=True):
 
 
 class Keyboard(Wire, frozen=True, kw_only=True):
-    """The on-screen keyboard, when it is shown. `bounds` is None when its place is not known."""
+    """The on-screen keyboard, when it is shown. `bounds` is None when its place is not known.
+
+    `keys` counts its letters and signs, which are no elements and are not counted as omitted.
+    """
 
     bounds: Bounds | None = None
+    keys: int = 0
 
 
 class ScreenshotRef(Wire, frozen=True, kw_only=True):
