@@ -85,11 +85,14 @@ async def test_requests_are_handled_side_by_side(nats_server: Nats) -> None:
         await both.wait()
         return data
 
-    async with connected(nats_server.url) as bus, connected(nats_server.url) as asking:
-        async with running(serve(bus, "lab", Endpoint("meet", "query.meet", answer=meet))):
-            await up(asking)
-            asked = (asking.request("query.meet", each, timeout_s=5) for each in (b"a", b"b"))
-            assert await asyncio.gather(*asked) == [b"a", b"b"]
+    async with (
+        connected(nats_server.url) as bus,
+        connected(nats_server.url) as asking,
+        running(serve(bus, "lab", Endpoint("meet", "query.meet", answer=meet))),
+    ):
+        await up(asking)
+        asked = (asking.request("query.meet", each, timeout_s=5) for each in (b"a", b"b"))
+        assert await asyncio.gather(*asked) == [b"a", b"b"]
 
 
 async def test_failure_of_an_endpoint_reaches_the_one_who_asked_without_its_text_and_ends_nothing(
@@ -98,14 +101,17 @@ async def test_failure_of_an_endpoint_reaches_the_one_who_asked_without_its_text
     async def fail(data: bytes, _: Mapping[str, str]) -> bytes:
         raise ValueError("a secret")
 
-    async with connected(nats_server.url) as bus, connected(nats_server.url) as asking:
-        async with running(serve(bus, "lab", Endpoint("fail", "query.fail", answer=fail))) as loops:
-            await up(asking)
-            for _ in range(2):
-                with pytest.raises(Transient, match="fail failed: ValueError") as failure:
-                    await asking.request("query.fail", b"", timeout_s=5)
-                assert "a secret" not in str(failure.value)
-            assert not loops[0].done()
+    async with (
+        connected(nats_server.url) as bus,
+        connected(nats_server.url) as asking,
+        running(serve(bus, "lab", Endpoint("fail", "query.fail", answer=fail))) as loops,
+    ):
+        await up(asking)
+        for _ in range(2):
+            with pytest.raises(Transient, match="fail failed: ValueError") as failure:
+                await asking.request("query.fail", b"", timeout_s=5)
+            assert "a secret" not in str(failure.value)
+        assert not loops[0].done()
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x00\xff" * 100, b"x" * 1_000_000])
@@ -167,12 +173,15 @@ async def test_service_that_is_cancelled_while_the_server_is_away_does_not_answe
 
 
 async def test_service_answers_again_after_the_server_was_killed_and_started(nats_server: Nats) -> None:
-    async with connected(nats_server.url) as bus, connected(nats_server.url) as asking:
-        async with running(serve(bus, "lab", Endpoint("echo", "query.echo", answer=echo))):
-            await up(asking)
-            await nats_server.kill()
-            await nats_server.start()
-            await up(asking)
-            assert await asking.request("query.echo", b"x", timeout_s=5) == b"x"
-            stats = json.loads(await asking.request("$SRV.STATS.lab", b"", timeout_s=5))
-            assert stats["endpoints"][0]["num_requests"] == 1
+    async with (
+        connected(nats_server.url) as bus,
+        connected(nats_server.url) as asking,
+        running(serve(bus, "lab", Endpoint("echo", "query.echo", answer=echo))),
+    ):
+        await up(asking)
+        await nats_server.kill()
+        await nats_server.start()
+        await up(asking)
+        assert await asking.request("query.echo", b"x", timeout_s=5) == b"x"
+        stats = json.loads(await asking.request("$SRV.STATS.lab", b"", timeout_s=5))
+        assert stats["endpoints"][0]["num_requests"] == 1

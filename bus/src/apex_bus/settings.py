@@ -44,7 +44,8 @@ def variable(prefix: str, field: str) -> str:
 
 
 def _convert(name: str, text: str, type_: Any) -> Any:
-    shown = "the value" if any(word in name.lower() for word in _SECRET_WORDS) else repr(text)
+    secret = any(word in name.lower() for word in _SECRET_WORDS)
+    shown = "the value" if secret else repr(text)
     candidate: Any = text
     if _allows_bool(type_):
         if text.lower() not in _TRUTH:
@@ -53,7 +54,8 @@ def _convert(name: str, text: str, type_: Any) -> Any:
     try:
         return msgspec.convert(candidate, type_, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingsError(name, f"{shown} is not allowed: {error}{_choices(type_)}") from None
+        reason = "not of its kind" if secret and text in str(error) else str(error)
+        raise SettingsError(name, f"{shown} is not allowed: {reason}{_choices(type_)}") from None
 
 
 def _allows_bool(type_: Any) -> bool:
