@@ -1,4 +1,4 @@
-"""What a phone sent as its page source, to markup: found, decoded, stripped, parsed, mended, recovered, in this order.
+"""What a phone sent as its page source, to markup: decoded, found, parsed, stripped, mended, recovered, in this order.
 
 Consumes bytes, whatever they are; emits Markup and the steps that were taken. Each step is tried only when the ones
 before it were not enough, and says what it did.
@@ -40,14 +40,14 @@ def read(data: bytes) -> Source:
     if "\r\r\n" in tree:
         tree = tree.replace("\r\r\n", "\n")
         steps.append("doubled line ends joined")
-    tree, stripped = repair.strip_forbidden(tree)
-    steps += stripped
     if tree[:5].lower() == "<html":
         return _html(tree, steps)
     return _xml(tree, steps)
 
 
 def _html(tree: str, steps: list[str]) -> Source:
+    tree, stripped = repair.strip_forbidden(tree)
+    steps += stripped
     found = markup.read_html(tree)
     if found is None or not found.tags:
         raise NoTree("a page without elements")
@@ -55,24 +55,33 @@ def _html(tree: str, steps: list[str]) -> Source:
 
 
 def _xml(tree: str, steps: list[str]) -> Source:
-    found = markup.read_xml(_wrapped(tree), recover=False)
+    found = markup.read_xml(_wrapped(tree))
     if found is None:
-        mended = repair.mend(tree)
-        if mended != tree:
-            steps.append("characters inside attributes or tag names escaped")
-        found = markup.read_xml(_wrapped(mended), recover=False)
-        if found is None:
-            torn = repair.without_torn_end(mended)
-            if torn != mended:
-                steps.append("a tag cut in the middle left out")
-            found = markup.read_xml(_wrapped(torn), recover=True)
-            steps.append("what was not well-formed left out; elements may be missing")
-    if found is None or len(found.tags) < 2:
+        tree, stripped = repair.strip_forbidden(tree)
+        steps += stripped
+        found = markup.read_xml(_wrapped(tree)) if stripped else None
+    if found is None:
+        found = _recovered(tree, steps)
+    if len(found.tags) < 2:
         raise NoTree(f"it reads {_beginning(tree)!r}")
     roots = sum(1 for tag in found.tags if tag.parent == 0)
     if roots > 1:
         steps.append(f"{roots} trees joined")
     return Source(markup=found, steps=tuple(steps))
+
+
+def _recovered(tree: str, steps: list[str]) -> Markup:
+    mended = repair.mend(tree)
+    if mended != tree:
+        steps.append("characters inside attributes or tag names escaped")
+    found = markup.read_xml(_wrapped(mended))
+    if found is not None:
+        return found
+    torn = repair.without_torn_end(mended)
+    if torn != mended:
+        steps.append("a tag cut in the middle left out")
+    steps.append("what was not well-formed left out; elements may be missing")
+    return markup.recover_xml(_wrapped(torn))
 
 
 def _wrapped(tree: str) -> str:
