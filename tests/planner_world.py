@@ -25,7 +25,8 @@ def element(number: int, role: str = "button", label: str = "", *, top: int | No
 def scene(*elements: Element, **more: Any) -> Scene:
     more.setdefault("app", "com.apex.settings")
     more.setdefault("page", "Settings > Network")
-    return Scene(screen=Screen(size=SIZE), elements=elements, fingerprint="f1", **more)
+    more.setdefault("fingerprint", "f1")
+    return Scene(screen=Screen(size=SIZE), elements=elements, **more)
 
 
 def network() -> Scene:

@@ -1,13 +1,14 @@
 """One turn's decision as values, and the one corrective retry."""
 
 import pytest
-from planner_world import TASK, call, element, event, network, scene, world
+from msgspec import structs
+from planner_world import SIZE, TASK, call, element, event, network, scene, world
 
 from apex_planner.ai_planner import AIPlanner
 from apex_planner.decide import Outcome, PlanFailure
 from apex_planner.stub import StubPlanner
 from apex_schemas import actions
-from apex_schemas.decision import DecisionFault, DecisionReply, DecisionRequest, Picture
+from apex_schemas.decision import DecisionFault, DecisionReply, DecisionRequest, Picture, Usage
 from apex_schemas.geometry import Point, Size
 from apex_schemas.steps import DecisionKey, PlannedStep
 
@@ -37,8 +38,6 @@ async def plan(*replies: DecisionReply, a_scene=None, a_world=None, **more) -> t
 
 async def test_a_call_becomes_a_step_with_its_reasons_apart_from_what_is_executed() -> None:
     reply = call("tap", element="e2")
-    from msgspec import structs
-
     reply = structs.replace(reply, text_output=" It worked. Next: the switch. ", thinking="hm")
     outcome, asked = await plan(reply)
     assert isinstance(outcome, PlannedStep)
@@ -90,11 +89,60 @@ async def test_a_picture_alone_needs_the_picture() -> None:
     outcome, asked = await plan(a_scene=bare)
     assert isinstance(outcome, PlanFailure)
     assert (outcome.code, asked) == ("no_picture", [])
-    picture = Picture(data=b"png", media_type="image/png", size=Size(width=1, height=1), sha256="0" * 64)
+    picture = Picture(data=b"png", media_type="image/png", size=Size(width=540, height=1200), sha256="0" * 64)
     outcome, asked = await plan(call("tap", x=3, y=4), a_scene=bare, screenshot=picture)
     assert isinstance(outcome, PlannedStep)
     assert outcome.ungrounded
+    assert outcome.action == actions.Tap(at=Point(x=7, y=9))
     assert asked[0].picture == picture
+
+
+async def test_a_picture_that_cannot_be_read_is_left_out_and_alone_it_is_none() -> None:
+    broken = Picture(data=b"no picture", media_type="image/png", size=SIZE, sha256="0" * 64)
+    outcome, asked = await plan(TAP, screenshot=broken)
+    assert isinstance(outcome, PlannedStep)
+    assert asked[0].picture is None
+    outcome, _ = await plan(a_scene=scene(source="screenshot-only"), screenshot=broken)
+    assert isinstance(outcome, PlanFailure)
+    assert outcome.code == "no_picture"
+
+
+async def test_a_step_counts_the_tokens_of_all_its_calls_and_names_the_app() -> None:
+    spent = Usage(input_tokens=700, output_tokens=30)
+    outcome, _ = await plan(structs.replace(NO_CALL, usage=spent), structs.replace(TAP, usage=spent))
+    assert isinstance(outcome, PlannedStep)
+    assert (outcome.tokens_used, outcome.app) == (1_460, "com.apex.settings")
+
+
+async def test_a_task_that_has_used_its_tokens_fails_before_the_next_call() -> None:
+    used = world(event(tokens_used=600), event(tokens_used=400))
+    client = Scripted()
+    outcome = await AIPlanner(client, max_tokens_per_task=1_000).plan(network(), used)
+    assert isinstance(outcome, PlanFailure)
+    assert (outcome.code, client.asked) == ("max_tokens_per_task", [])
+    assert "1,000 tokens were used, and AI_PLANNER_MAX_TOKENS_PER_TASK is 1,000" in outcome.reason
+
+
+async def test_a_corrective_call_is_not_paid_for_with_tokens_that_are_used_up() -> None:
+    client = Scripted(structs.replace(NO_CALL, usage=Usage(input_tokens=500)))
+    outcome = await AIPlanner(client, max_tokens_per_task=1_000).plan(network(), world(event(tokens_used=500)))
+    assert isinstance(outcome, PlanFailure)
+    assert (outcome.code, len(client.asked)) == ("max_tokens_per_task", 1)
+
+
+async def test_an_act_repeated_on_one_screen_is_told_then_told_urgently_and_then_fails_the_task() -> None:
+    again = event(fingerprint="f1")
+    _, asked = await plan(TAP, a_world=world(*[again] * 2))
+    assert "on this very screen" not in asked[0].user_blocks[-1]
+    _, asked = await plan(TAP, a_world=world(*[again] * 3))
+    assert 'you did tap "Network & internet" 3 times' in asked[0].user_blocks[-1]
+    assert "on this very screen" not in "".join(asked[0].user_blocks[: asked[0].stable_blocks])
+    _, asked = await plan(TAP, a_world=world(*[again] * 5))
+    assert "Do not do it again" in asked[0].user_blocks[-1]
+    outcome, asked = await plan(a_world=world(*[again] * 8))
+    assert isinstance(outcome, PlanFailure)
+    assert (outcome.code, asked) == ("loop", [])
+    assert 'tap "Network & internet"' in outcome.reason
 
 
 SUCCESS = {"success": True, "reason": "it is on"}

@@ -31,7 +31,11 @@ async def compose(bus: Bus, environ: Mapping[str, str]) -> list[Coroutine[Any, A
     settings = load_planner(environ)
     planner: Planner = StubPlanner()
     if settings.enabled:
-        planner = AIPlanner(_client(bus, settings, environ), tool_set=settings.tools)
+        planner = AIPlanner(
+            _client(bus, settings, environ),
+            tool_set=settings.tools,
+            max_tokens_per_task=settings.max_tokens_per_task,
+        )
     pictures = BusPictures(bus) if settings.enabled and settings.screenshot != "never" else None
     service = PlannerService(TaskLog(bus), planner, pictures)
     return [

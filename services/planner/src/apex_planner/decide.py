@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from apex_planner import evidence
 from apex_planner.grounding import Refusal, ground
+from apex_planner.loops import loop_of
 from apex_planner.prompt import SYSTEM_PROMPT, changing_block, correction_block, is_last_turn, stable_blocks
 from apex_planner.tools import ToolSet, offered
 from apex_schemas.actions import FinishTask
@@ -48,18 +49,32 @@ def first_request(
     tool_set: ToolSet = "core",
     notes: Sequence[str] = (),
 ) -> DecisionRequest | PlanFailure:
-    """The question of a turn. A PlanFailure where it cannot be put."""
+    """The question of a turn. A PlanFailure where it cannot be put, or would lead nowhere."""
     if scene.source == "screenshot-only" and picture is None:
         return PlanFailure(code="no_picture", reason="the screen has no element tree, and there is no picture of it")
+    loop = loop_of(world.history, scene)
+    if loop is not None and loop.reason is not None:
+        return PlanFailure(code="loop", reason=loop.reason)
+    if loop is not None and loop.note is not None:
+        notes = (*notes, loop.note)
     stable = stable_blocks(world)
+    seen = picture.size if picture else None
     return DecisionRequest(
         key=DecisionKey(task=task, turn=world.turn, call=FIRST_CALL),
         system_prompt=SYSTEM_PROMPT,
-        user_blocks=(*stable, changing_block(scene, world, notes=notes)),
+        user_blocks=(*stable, changing_block(scene, world, notes=notes, seen=seen)),
         tools=offered(tool_set, only_finish=is_last_turn(world)),
         stable_blocks=len(stable),
         picture=picture,
     )
+
+
+def out_of_tokens(used: int, most: int | None) -> PlanFailure | None:
+    """The end of a task that may use no more tokens: `used` are those of all its calls so far, both ways."""
+    if most is None or used < most:
+        return None
+    reason = f"{used:,} tokens were used, and AI_PLANNER_MAX_TOKENS_PER_TASK is {most:,}"
+    return PlanFailure(code="max_tokens_per_task", reason=reason)
 
 
 def corrective(request: DecisionRequest, correction: Correction) -> DecisionRequest:
@@ -88,7 +103,8 @@ def read_reply(reply: DecisionReply, scene: Scene, request: DecisionRequest) -> 
 
 
 def _step(call: ToolCallDecision, scene: Scene, request: DecisionRequest) -> PlannedStep | Correction:
-    grounded = ground(call, scene, frozenset(tool.name for tool in request.tools))
+    seen = request.picture.size if request.picture else None
+    grounded = ground(call, scene, frozenset(tool.name for tool in request.tools), seen=seen)
     if isinstance(grounded, Refusal):
         return Correction(code="refused_call", fault=grounded.fault)
     found = None
@@ -109,6 +125,7 @@ def _step(call: ToolCallDecision, scene: Scene, request: DecisionRequest) -> Pla
         ungrounded=grounded.ungrounded,
         fingerprint=scene.fingerprint,
         evidence_found=found,
+        app=scene.app,
     )
 
 

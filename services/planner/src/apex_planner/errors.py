@@ -5,7 +5,9 @@ PlannerError
 │   ├── ProviderRefused        an HTTP status that is no success
 │   └── ProviderUnreachable    no answer: connection refused or reset, or a time-out
 ├── EndpointFailed             the planner-decision endpoint answered that it could not serve the request
-└── PictureMissing             a picture that a Scene names is no longer stored
+├── PictureMissing             a picture that a Scene names is no longer stored
+├── PictureUnreadable          a picture that cannot be decoded, and so cannot be cut down to size
+└── PricesUnreadable           a table of prices that is not there or not in its form
 EndpointAway (Transient)       nobody serves the endpoint, or it went silent: the turn is tried again
 """
 
@@ -45,6 +47,18 @@ class PictureMissing(PlannerError):
     def __init__(self, subject: str) -> None:
         super().__init__(f"the picture {subject} is no longer stored; it is kept for an hour")
         self.subject = subject
+
+
+class PictureUnreadable(PlannerError):
+    def __init__(self, sha256: str, reason: str) -> None:
+        super().__init__(f"the picture {sha256[:12]} cannot be decoded: {reason}")
+        self.sha256, self.reason = sha256, reason
+
+
+class PricesUnreadable(PlannerError):
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(f"the prices in {file} cannot be read: {reason}; see prices.toml of apex_planner for the form")
+        self.file, self.reason = file, reason
 
 
 class EndpointAway(Transient):

@@ -10,10 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from apex_planner.scene_text import OPAQUE_ROLES, has_id, quoted
 from apex_planner.tools import BY_NAME, REASONS, BadArgument, Tool, read_arguments
+from apex_planner.view import View
 from apex_schemas import actions
 from apex_schemas.actions import Action
 from apex_schemas.decision import ToolCallDecision
-from apex_schemas.geometry import Point
+from apex_schemas.geometry import Point, Size
 from apex_schemas.scene import Element, Scene
 from apex_schemas.steps import Target
 
@@ -48,8 +49,14 @@ class _Place(NamedTuple):
         return None if self.element is None else target_of(self.element)
 
 
-def ground(call: ToolCallDecision, scene: Scene, offered: frozenset[str]) -> Grounded | Refusal:
-    """Check a tool call against the tools offered and the Scene that it was decided on."""
+def ground(
+    call: ToolCallDecision, scene: Scene, offered: frozenset[str], *, seen: Size | None = None
+) -> Grounded | Refusal:
+    """Check a tool call against the tools offered and the Scene that it was decided on.
+
+    `seen` is the size of the picture that the model saw, in whose pixels it names points; without a picture they are
+    the screen's.
+    """
     tool = BY_NAME.get(call.tool)
     if tool is None or tool.name not in offered:
         return Refusal(f"there is no tool {call.tool[:60]!r}; the tools are {', '.join(sorted(offered))}.")
@@ -60,7 +67,7 @@ def ground(call: ToolCallDecision, scene: Scene, offered: frozenset[str]) -> Gro
     blank = [name for name in REASONS if tool.on_device and not (given[name] or "").strip()]
     if blank:
         return Refusal(f"{tool.name} needs a {' and an '.join(blank)}, in words.")
-    return _act(tool, arguments, scene)
+    return _act(tool, arguments, scene, View(seen or scene.screen.size, scene.screen.size))
 
 
 def target_of(element: Element) -> Target:
@@ -81,16 +88,16 @@ def target_of(element: Element) -> Target:
     )
 
 
-def _act(tool: Tool, given: Mapping[str, Any], scene: Scene) -> Grounded | Refusal:
+def _act(tool: Tool, given: Mapping[str, Any], scene: Scene, view: View) -> Grounded | Refusal:
     match tool.name:
         case "tap" | "long_press":
             make = actions.Tap if tool.name == "tap" else actions.LongPress
-            place = _place(given, scene, f"{tool.name} needs an element, or x and y.")
+            place = _place(given, scene, view, f"{tool.name} needs an element, or x and y.")
             if isinstance(place, Refusal):
                 return place
             return Grounded(make(at=place.at), place.target, place.ungrounded)
         case "swipe":
-            return _swipe(given, scene)
+            return _swipe(given, scene, view)
         case "input_text":
             return _input(given, scene)
         case "scroll":
@@ -117,11 +124,11 @@ def _act(tool: Tool, given: Mapping[str, Any], scene: Scene) -> Grounded | Refus
             return Grounded(actions.FinishTask(**given))
 
 
-def _place(given: Mapping[str, Any], scene: Scene, otherwise: str) -> _Place | Refusal:
+def _place(given: Mapping[str, Any], scene: Scene, view: View, otherwise: str) -> _Place | Refusal:
     if str(given.get("element", "")).strip():
         return _named(str(given["element"]), scene)
     if "x" in given and "y" in given:
-        return _point(given["x"], given["y"], scene)
+        return _point(given["x"], given["y"], scene, view)
     return Refusal(otherwise)
 
 
@@ -142,11 +149,10 @@ def _named(name: str, scene: Scene) -> _Place | Refusal:
     return _Place(element.tap_point, element)
 
 
-def _point(x: int, y: int, scene: Scene) -> _Place | Refusal:
-    if not _on_screen(x, y, scene):
-        size = scene.screen.size
-        return Refusal(f"the point {x},{y} is not on the screen, which is {size.width}x{size.height}.")
-    at = Point(x=x, y=y)
+def _point(x: int, y: int, scene: Scene, view: View) -> _Place | Refusal:
+    at = view.point(x, y)
+    if at is None:
+        return _off_screen(x, y, view)
     if scene.source == "screenshot-only":
         return _Place(at, None)
     element = _element_at(at, scene)
@@ -166,22 +172,19 @@ def _element_at(at: Point, scene: Scene) -> Element | None:
     return min(around, key=lambda each: (not has_id(each), each.bounds.area if each.bounds else 0), default=None)
 
 
-def _on_screen(x: int, y: int, scene: Scene) -> bool:
-    size = scene.screen.size
-    return 0 <= x < max(size.width, 1) and 0 <= y < max(size.height, 1)
+def _off_screen(x: int, y: int, view: View) -> Refusal:
+    return Refusal(f"the point {x},{y} is not on the screen, which is {view.seen.width}x{view.seen.height}.")
 
 
-def _swipe(given: Mapping[str, Any], scene: Scene) -> Grounded | Refusal:
-    size = scene.screen.size
-    # The far edge itself is one pixel out; a model means the edge.
-    ends = [
-        (given[x] - (given[x] == size.width), given[y] - (given[y] == size.height))
-        for x, y in (("x1", "y1"), ("x2", "y2"))
-    ]
-    for x, y in ends:
-        if not _on_screen(x, y, scene):
-            return Refusal(f"the point {x},{y} is not on the screen, which is {size.width}x{size.height}.")
-    start, end = (Point(x=x, y=y) for x, y in ends)
+def _swipe(given: Mapping[str, Any], scene: Scene, view: View) -> Grounded | Refusal:
+    ends: list[Point] = []
+    for x, y in ((given["x1"], given["y1"]), (given["x2"], given["y2"])):
+        # The far edge itself is one pixel out; a model means the edge.
+        at = view.point(x - (x == view.seen.width), y - (y == view.seen.height))
+        if at is None:
+            return _off_screen(x, y, view)
+        ends.append(at)
+    start, end = ends
     if start == end:
         return Refusal("the swipe ends where it begins.")
     scrolling = [each for each in scene.elements if each.scrollable and each.bounds and each.bounds.contains(start)]

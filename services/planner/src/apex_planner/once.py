@@ -47,13 +47,14 @@ async def plan_once(
     history: Sequence[WorldEvent] = (),
     max_turns: int = 30,
     tool_set: ToolSet = "core",
+    max_tokens_per_task: int | None = None,
 ) -> PlanReport:
     """Decide one turn on a saved Scene; `clients.choose.provider_client` makes the client. Nothing is stored."""
     task = new_task_id()
     request = TaskRequest(goal=goal, task=task, max_turns=max_turns)
     started = TaskStarted(request=request, pool="none", request_sequence=0, request_digest="", started_at_ms=0)
     remembering = _Remembering(client)
-    planner = AIPlanner(remembering, tool_set=tool_set)
+    planner = AIPlanner(remembering, tool_set=tool_set, max_tokens_per_task=max_tokens_per_task)
     outcome = await planner.plan(scene, WorldState(started=started, history=tuple(history)), picture)
     records = tuple(remembering.records)
     match outcome:

@@ -10,6 +10,7 @@ from typing import Final
 from apex_planner.history import history_lines, last_step
 from apex_planner.scene_text import write_scene
 from apex_planner.text import plain
+from apex_schemas.geometry import Size
 from apex_schemas.scene import Scene
 from apex_schemas.steps import WorldState
 
@@ -19,8 +20,8 @@ You operate a phone for a user, one action per turn, until the goal is reached.
 Answer every turn with a short text, then exactly one tool call. The text, one or two sentences, first judges from the \
 screen whether the last step brought its expected outcome, then says what you do now.
 
-- The screen lists `id role "label" state`. Name things by their id; ids hold for this screen only. Use x,y (pixels) \
-only for what has no id.
+- The screen lists `id role "label" state`. Name things by their id; ids hold for this screen only. Use x,y (pixels \
+of the given size) only for what has no id.
 - purpose: why you act. expected_outcome: what the next screen shows if it worked.
 - In the history, success: false means that the act failed; unknown means that it may or may not have been done: \
 look at the screen before you do it again.
@@ -47,7 +48,7 @@ def stable_blocks(world: WorldState) -> list[str]:
     return [goal_block(world.started.request.goal), *first, *lines[1:]]
 
 
-def changing_block(scene: Scene, world: WorldState, *, notes: Sequence[str] = ()) -> str:
+def changing_block(scene: Scene, world: WorldState, *, notes: Sequence[str] = (), seen: Size | None = None) -> str:
     """What is new in this turn; it ends with the screen."""
     turn, most = world.turn + 1, world.started.request.max_turns
     parts = [] if world.history else ["History: none"]
@@ -61,7 +62,7 @@ def changing_block(scene: Scene, world: WorldState, *, notes: Sequence[str] = ()
     if is_last_turn(world):
         parts.append("Note: this is the last turn; you must call finish_task now.")
     parts.extend(f"Note: {note}" for note in notes)
-    return "\n".join((*parts, write_scene(scene)))
+    return "\n".join((*parts, write_scene(scene, seen=seen)))
 
 
 def is_last_turn(world: WorldState) -> bool:

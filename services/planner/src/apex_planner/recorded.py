@@ -80,7 +80,7 @@ def record_of(
         reply=answer.reply,
         raw_answer=answer.raw,
         screenshot_sha256=picture.sha256 if picture else None,
-        screenshot_bytes=len(picture.data) if picture else None,
+        screenshot_bytes=(picture.original_bytes or len(picture.data)) if picture else None,
         requested_at_ms=requested_at_ms,
         worker=worker,
     )

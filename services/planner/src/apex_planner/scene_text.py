@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from apex_planner.text import cut, label, plain
+from apex_schemas.geometry import Size
 from apex_schemas.scene import Element, Scene
 
 OPAQUE_ROLES: Final = frozenset(("canvas", "web"))
 """Surfaces that the tree cannot see into. They are listed, since a point in them can be named."""
 
 
-def write_scene(scene: Scene) -> str:
-    """The fenced text of a Scene, ending with the closing fence."""
-    return "\n".join((_opening(scene), *_lines(scene), "</screen>"))
+def write_scene(scene: Scene, *, seen: Size | None = None) -> str:
+    """The fenced text of a Scene, ending with the closing fence. `seen` is the size of the picture that goes along:
+    then that is the size in which points are named."""
+    return "\n".join((_opening(scene, seen or scene.screen.size), *_lines(scene), "</screen>"))
 
 
 def quoted(text: str) -> str:
@@ -24,8 +26,7 @@ def quoted(text: str) -> str:
     return json.dumps(label(text), ensure_ascii=False)
 
 
-def _opening(scene: Scene) -> str:
-    size = scene.screen.size
+def _opening(scene: Scene, size: Size) -> str:
     parts = [f"<screen app={quoted(scene.app or '')} page={quoted(scene.page)}", f'size="{size.width}x{size.height}"']
     if scene.keyboard is not None:
         parts.append('keyboard="shown"')
