@@ -145,6 +145,9 @@ class Phone:
         if web:
             return float(driver.execute_script("return window.devicePixelRatio") or 1)  # pyright: ignore
         if self.config.platform == "ios":
+            told = driver.capabilities.get("pixelRatio")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+            if isinstance(told, int | float) and told > 0:
+                return float(told)
             info: Any = self._try(lambda: driver.execute_script("mobile: deviceScreenInfo"))  # pyright: ignore
             return float(info.get("scale", 1)) if isinstance(info, dict) else 1.0  # pyright: ignore
         return 1.0
