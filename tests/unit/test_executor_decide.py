@@ -20,7 +20,17 @@ TAP = Tap(at=Point(x=1, y=2))
 TARGET = Target(element="e1", role="button", label="Save", bounds=Bounds(left=0, top=0, right=4, bottom=4))
 KINDS: tuple[Kind, ...] = ("started", "event", "scene", "planned", "acting")
 LIMITS = Limits(perception=90, planner=300, executor=150)
-TOLD = ("action", "page", "target", "purpose", "expected_outcome", "rationale", "thinking", "ungrounded")
+TOLD = (
+    "page",
+    "target",
+    "purpose",
+    "expected_outcome",
+    "rationale",
+    "thinking",
+    "ungrounded",
+    "fingerprint",
+    "tokens_used",
+)
 seconds = st.floats(min_value=0, max_value=1e6, allow_nan=False)
 limit = st.floats(min_value=0.5, max_value=3_600)
 
@@ -28,7 +38,7 @@ limit = st.floats(min_value=0.5, max_value=3_600)
 def step(action: Any = TAP, **fields: Any) -> PlannedStep:
     return PlannedStep(
         action=action, page="A > B", target=TARGET, purpose="p", expected_outcome="e", rationale="r", thinking="t",
-        ungrounded=True, **fields,
+        ungrounded=True, fingerprint="f", tokens_used=7, **fields,
     )  # fmt: skip
 
 
@@ -51,8 +61,7 @@ def scene(elements: int, **fields: Any) -> Scene:
 )
 def test_every_event_tells_its_decision_unchanged(event: WorldEvent) -> None:
     for name in TOLD:
-        if name != "action":
-            assert getattr(event, name) == getattr(step(), name), name
+        assert getattr(event, name) == getattr(step(), name), name
     assert (event.session, event.happened_at_ms) == ("s", 7)
 
 
