@@ -4,6 +4,7 @@ Blocking; used from a thread, one call at a time for each session. Every request
 the client. Errors come out as PhoneError's kinds, without the screen's content.
 """
 
+import json
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -14,6 +15,7 @@ from appium.webdriver.appium_connection import AppiumConnection
 from appium.webdriver.client_config import AppiumClientConfig
 from selenium.common import exceptions as selenium
 from urllib3.exceptions import HTTPError
+from urllib3.util.retry import Retry
 
 from apex_perception.errors import PhoneUnavailable, SessionDead, SourceUnavailable
 from apex_perception.screen import Rotation
@@ -36,6 +38,28 @@ class Phone(Protocol):
     def close(self) -> None: ...
 
 
+class _Connection(AppiumConnection):
+    """The client takes a proxy's error page for an answer: it would become a screen that nobody showed."""
+
+    def execute(self, command: str, params: Any) -> Any:
+        answer = cast("dict[str, Any]", super().execute(command, params))  # pyright: ignore[reportUnknownMemberType]
+        if not _is_appium(answer):
+            raise selenium.WebDriverException(
+                f"HTTP {answer.get('status') or 200} with something that is no answer of an Appium server"
+            )
+        return answer
+
+
+def _is_appium(answer: dict[str, Any]) -> bool:
+    """The client adds `status` where the answer was an error or could not be read."""
+    if "status" not in answer or "sessionId" in answer:
+        return True
+    try:
+        return bool(json.loads(answer["value"])["value"]["error"])
+    except (TypeError, ValueError, KeyError):
+        return False
+
+
 class _Attached(Remote):
     """A driver on a session that is there already: nothing is asked of the server to begin with."""
 
@@ -56,10 +80,10 @@ class AppiumPhone:
             remote_server_addr=handle.url,
             timeout=max(1, round(timeout_s)),
             keep_alive=True,
-            init_args_for_pool_manager={"init_args_for_pool_manager": {"retries": False}},
+            init_args_for_pool_manager={"init_args_for_pool_manager": {"retries": Retry(0)}},
         )
         self._handle = handle
-        self._connection = AppiumConnection(client_config=config)
+        self._connection = _Connection(client_config=config)
         self._driver = _Attached(handle, self._connection)
 
     def source(self) -> bytes:

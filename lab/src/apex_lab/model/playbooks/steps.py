@@ -70,8 +70,8 @@ def _done(at: Situation, steps: tuple[Step, ...]) -> int:
             done = max(done, number)
         else:
             done = max(done, number - 1)
-    if marked:
-        return done
+    if marked or any(turn.rationale.strip(" -") for turn in at.history):
+        return done  # a turn with a rationale and no mark was something else: a dialog, a way round
     for turn in at.history:
         while done < len(steps) and steps[done].verb == "check":
             done += 1
