@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from apex_perception import acting, labels, roles, zones
-from apex_perception.geometry import Covers, area, largest_free, paint_ranks, scaled, visible
+from apex_perception.geometry import Covers, area, largest_free, paint_ranks, visible
 from apex_perception.nodes import TEXT_LIMIT, Box, Tree
 from apex_schemas.geometry import Bounds, Point
 from apex_schemas.scene import Element, Keyboard, Screen
@@ -28,9 +28,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     titles: tuple[str, ...]
 
 
-def elements(tree: Tree, screen: Screen, factor: tuple[float, float]) -> Seen:
-    """All that is on the screen, at most MAX_ELEMENTS; the rest is counted."""
-    return _Builder(tree, screen, factor).build()
+def elements(tree: Tree, screen: Screen, boxes: Sequence[Box | None]) -> Seen:
+    """All that is on the screen, at most MAX_ELEMENTS; the rest is counted. `boxes` are the nodes' in pixels."""
+    return _Builder(tree, screen, boxes).build()
 
 
 class _Entry(msgspec.Struct, gc=False):
@@ -41,10 +41,10 @@ class _Entry(msgspec.Struct, gc=False):
 
 
 class _Builder:
-    def __init__(self, tree: Tree, screen: Screen, factor: tuple[float, float]) -> None:
+    def __init__(self, tree: Tree, screen: Screen, boxes: Sequence[Box | None]) -> None:
         self.tree, self.nodes, self.ends = tree, tree.nodes, tree.ends
         self.screen: Box = (0, 0, screen.size.width, screen.size.height)
-        self.boxes = scaled(tree.nodes, factor)
+        self.boxes = boxes
         self.seen = visible(tree, self.boxes, self.screen)
         self.zones = zones.find(tree, self.boxes, self.screen)
         self.acting = acting.find(tree, self.seen, self.zones, self.screen)
@@ -54,6 +54,7 @@ class _Builder:
         self.labels.name_the_nameless()
         self.modal = max(self.zones.dialogs, key=lambda index: self.ranks[index], default=None)
         self.omitted = tree.omitted + self.acting.wrappers
+        self.keys = 0
 
     def build(self) -> Seen:
         entries = self._entries()
@@ -141,7 +142,7 @@ class _Builder:
             if label.casefold() in roles.SPECIAL_KEYS:
                 by_index[index] = _Entry(index, label, "keyboard-key", True)
             else:
-                self.omitted += 1
+                self.keys += 1
 
     def _worth(self, entry: _Entry) -> bool:
         """Not a nameless wrapper around one thing that acts in nearly the same place; not an empty box."""
@@ -276,5 +277,5 @@ class _Builder:
         for zone in self.zones.keyboards:
             box = self.seen[zone]
             if box is not None:
-                return Keyboard(bounds=Bounds(left=box[0], top=box[1], right=box[2], bottom=box[3]))
+                return Keyboard(bounds=Bounds(left=box[0], top=box[1], right=box[2], bottom=box[3]), keys=self.keys)
         return None

@@ -31,19 +31,16 @@ def inside(inner: Box, outer: Box) -> bool:
     return inner[0] >= outer[0] and inner[1] >= outer[1] and inner[2] <= outer[2] and inner[3] <= outer[3]
 
 
-def scaled(nodes: Sequence[Node], factor: tuple[float, float]) -> list[Box | None]:
-    """Every node's box in pixels, kept within what a message can carry."""
+def scaled(boxes: Sequence[Box | None], factor: tuple[float, float]) -> list[Box | None]:
+    """Boxes in pixels, kept within what a message can carry."""
     across, down = factor
     if across == down == 1.0:
-        return [
-            node.box if node.box is None or (min(node.box) >= -_LIMIT and max(node.box) <= _LIMIT) else _kept(node.box)
-            for node in nodes
-        ]
+        return [box if box is None or (min(box) >= -_LIMIT and max(box) <= _LIMIT) else _kept(box) for box in boxes]
     return [
         None
-        if (box := node.box) is None
+        if box is None
         else _kept((round(box[0] * across), round(box[1] * down), round(box[2] * across), round(box[3] * down)))
-        for node in nodes
+        for box in boxes
     ]
 
 
@@ -156,7 +153,11 @@ class Covers:
     def over(self, index: int, box: Box) -> list[int]:
         """What is painted over a node's box, ancestors and descendants left out."""
         cells = self._cells_of(box)
-        filed = [self._all] if len(cells) > _MANY_CELLS else [self._spread, *(self._cells.get(c, []) for c in cells)]
+        filed = (
+            [self._all]
+            if len(cells) > _MANY_CELLS
+            else [self._spread, *[self._cells[cell] for cell in cells if cell in self._cells]]
+        )
         rank, end, ends, ranks, seen = self._ranks[index], self._ends[index], self._ends, self._ranks, self._seen
         left, top, right, bottom = box
         found: dict[int, None] = {}

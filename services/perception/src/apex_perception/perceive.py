@@ -5,9 +5,10 @@ The steps are in the modules named here, in this order: source, dialects, screen
 
 import msgspec
 
-from apex_perception import dialects, elements, fingerprint, page, picture, screen, source
+from apex_perception import dialects, elements, fingerprint, page, picture, screen, source, spaces
 from apex_perception.dialects import web
 from apex_perception.errors import NothingToSee, NoTree
+from apex_perception.geometry import scaled
 from apex_perception.nodes import Tree
 from apex_perception.screen import Rotation
 from apex_schemas.devices import Platform
@@ -82,8 +83,14 @@ def says_little(scene: Scene) -> bool:
 
 
 def _from_tree(tree: Tree, view: View, steps: tuple[str, ...]) -> Scene:
-    resolved = screen.resolve(tree, window=view.window, scale=view.scale, rotation=view.rotation, picture=view.picture)
-    seen = elements.elements(tree, resolved.screen, resolved.factor)
+    boxes, mixed = spaces.in_points(tree, view.scale)
+    resolved = screen.resolve(
+        tree, boxes, window=view.window, scale=view.scale, rotation=view.rotation, picture=view.picture
+    )
+    if resolved.turn and tree.size is not None:
+        boxes = spaces.turned(boxes, tree.size, resolved.turn)
+    seen = elements.elements(tree, resolved.screen, scaled(boxes, resolved.factor))
+    notes = (*resolved.notes, mixed) if mixed else resolved.notes
     app = view.app or tree.app
     named = page.name(tree, titles=seen.titles, dialog=seen.dialog, activity=view.activity, app=app)
     return Scene(
@@ -95,7 +102,7 @@ def _from_tree(tree: Tree, view: View, steps: tuple[str, ...]) -> Scene:
         fingerprint=fingerprint.of(seen.elements, page=named, keyboard=seen.keyboard),
         source="web" if tree.dialect in ("html", "web") else "tree",
         recovered=bool(steps),
-        recovery=(*steps, *resolved.notes),
+        recovery=(*steps, *notes),
         omitted=seen.omitted,
         activity=view.activity,
     )

@@ -80,9 +80,9 @@ def titles(*, tree: Tree, bars: Sequence[int], seen: Sequence[Box | None], scree
     by_id: list[str] = []
     in_bars: list[str] = []
     for index, node in enumerate(tree.nodes):
-        last = node.identifier.rpartition("/")[2]
-        if not (last and node.shown and seen[index]):
+        if not node.identifier or not node.shown or not seen[index]:
             continue
+        last = node.identifier.rpartition("/")[2]
         if last.endswith(_TITLE_IDS) and "search" not in last and (node.text or node.name):
             by_id.append(node.text or node.name)
         elif last in _BAR_IDS:

@@ -4,9 +4,10 @@ The size comes from the device when it is known, else from the source's own stat
 reach. The factor is picture pixels by window units, checked on both axes, never assumed.
 """
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from apex_perception.nodes import Tree
+from apex_perception.nodes import Box, Tree
 from apex_schemas.geometry import Size
 from apex_schemas.scene import Screen
 
@@ -16,22 +17,26 @@ _DEGREES: tuple[Rotation, ...] = (0, 90, 180, 270)
 
 
 class Resolved(NamedTuple):
-    """`factor` is pixels per unit of the source, by axis. `notes` say what was not known."""
+    """`factor` is pixels per unit of the source, by axis. `notes` say what was not known. `turn` is how far the places
+    have to be turned, when they are those of an upright phone whose screen is not."""
 
     screen: Screen
     factor: tuple[float, float]
     notes: tuple[str, ...]
+    turn: Rotation = 0
 
 
 def resolve(
     tree: Tree,
+    boxes: Sequence[Box | None],
     *,
     window: Size | None = None,
     scale: float | None = None,
     rotation: Rotation | None = None,
     picture: Size | None = None,
 ) -> Resolved:
-    """`window` is the device's size in units of the page source or in pixels: which, is told by the source."""
+    """`boxes` are the nodes' places in one unit. `window` is the device's size in that unit or in pixels: which, is
+    told by the source."""
     notes: list[str] = []
     degrees = rotation if rotation is not None else _DEGREES[tree.turns or 0]
     hint = tree.size
@@ -44,7 +49,11 @@ def resolve(
         units = (picture.width, picture.height) if picture else (0, 0)
         notes.append("screen size taken from the picture" if picture else "screen size unknown")
     units, in_pixels = _in_units(units, hint, scale, tree)
-    units = _turned(units, tree, degrees)
+    turn = _turn(units, tree, degrees, picture)
+    units = (max(units), min(units)) if turn else _turned(units, tree, boxes, degrees)
+    if turn:
+        degrees = turn
+        notes.append("places are those of an upright phone; turned as the screen is")
     factor = scale or in_pixels or 1.0, scale or in_pixels or 1.0
     if picture is not None and units[0] and units[1]:
         factor = _by_picture(units, picture, scale, notes)
@@ -52,7 +61,7 @@ def resolve(
         size = Size(width=picture.height, height=picture.width) if turned else picture
     else:
         size = Size(width=min(round(units[0] * factor[0]), 100_000), height=min(round(units[1] * factor[1]), 100_000))
-    return Resolved(Screen(size=size, scale=min(factor[0], 16.0), rotation=degrees), factor, tuple(notes))
+    return Resolved(Screen(size=size, scale=min(factor[0], 16.0), rotation=degrees), factor, tuple(notes), turn)
 
 
 def _in_units(
@@ -71,11 +80,23 @@ def _same_shape(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return _close(max(one) / min(one), max(other) / min(other)) if min(*one, *other) > 0 else False
 
 
-def _turned(units: tuple[int, int], tree: Tree, degrees: int) -> tuple[int, int]:
+def _turn(units: tuple[int, int], tree: Tree, degrees: Rotation, picture: Size | None) -> Rotation:
+    """How far an iOS source is behind its screen: it says upright where the picture, or the window of a phone that is
+    said to be turned, lies on its side."""
+    if tree.dialect != "ios" or not tree.stated or tree.size is None or tree.size[0] >= tree.size[1]:
+        return 0
+    sideways = degrees in (90, 270)
+    lies = picture.width > picture.height if picture else sideways and units[0] > units[1]
+    if not lies or not _same_shape(units, tree.size):
+        return 0
+    return degrees if sideways else 90
+
+
+def _turned(units: tuple[int, int], tree: Tree, boxes: Sequence[Box | None], degrees: Rotation) -> tuple[int, int]:
     """Width and height exchanged when the nodes show that the size was read before the screen was turned."""
     width, height = units
-    boxes = [node.box for node in tree.nodes if node.box is not None and node.depth < 4]
-    right, bottom = max((box[2] for box in boxes), default=0), max((box[3] for box in boxes), default=0)
+    near = [box for node, box in zip(tree.nodes, boxes, strict=True) if box is not None and node.depth < 4]
+    right, bottom = max((box[2] for box in near), default=0), max((box[3] for box in near), default=0)
     fits = right <= width * (1 + _CLOSE) and bottom <= height * (1 + _CLOSE)
     fits_turned = right <= height * (1 + _CLOSE) and bottom <= width * (1 + _CLOSE)
     if not fits and fits_turned and (degrees in (90, 270) or right > width):

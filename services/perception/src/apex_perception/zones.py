@@ -4,6 +4,7 @@ Decides what is painted above what where the source does not say so, and what a 
 """
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -25,7 +26,7 @@ class Zones(msgspec.Struct, frozen=True, kw_only=True):
     raised: dict[int, int] = {}
 
 
-def find(tree: Tree, boxes: list[Box | None], screen: Box) -> Zones:
+def find(tree: Tree, boxes: Sequence[Box | None], screen: Box) -> Zones:
     match tree.dialect:
         case "ios":
             return _ios(tree)
@@ -54,7 +55,7 @@ def _ios(tree: Tree) -> Zones:
     )  # fmt: skip
 
 
-def _android(tree: Tree, boxes: list[Box | None], screen: Box) -> Zones:
+def _android(tree: Tree, boxes: Sequence[Box | None], screen: Box) -> Zones:
     nodes = tree.nodes
     keyboards: list[int] = []
     status_bars: list[int] = []
