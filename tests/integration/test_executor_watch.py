@@ -33,8 +33,7 @@ async def test_malformed_request_ends_with_a_sentence_and_a_dead_letter(rig: Rig
     finished = await rig.finished(await _task_of(rig, sequence))
     assert finished.status == "failed"
     assert "unknown field gaol" in (finished.failure_reason or "")
-    dead = await rig.bus.get("DEAD", subjects.dead("executor"))
-    assert dead is not None
+    dead = await until(lambda: rig.bus.get("DEAD", subjects.dead("executor")), what="a dead letter")
     assert envelope.decode(dead.data).body.subject == "request.any"
 
 

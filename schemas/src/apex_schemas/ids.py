@@ -11,9 +11,10 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-TASK_PATTERN: Final = r"^(?!0{32}$)[0-9a-f]{32}$"
-DEVICE_PATTERN: Final = r"^(?!(any|android|ios|none)$)[a-z0-9-]{1,32}$"
-POOL_PATTERN: Final = r"^[a-z0-9-]{1,32}$"
+# `$` alone lets a line break follow, which NATS refuses in a subject.
+TASK_PATTERN: Final = r"^(?!0{32}$)[0-9a-f]{32}$(?!\n)"
+DEVICE_PATTERN: Final = r"^(?!(any|android|ios|none)$)[a-z0-9-]{1,32}$(?!\n)"
+POOL_PATTERN: Final = r"^[a-z0-9-]{1,32}$(?!\n)"
 
 TaskId = Annotated[str, Meta(pattern=TASK_PATTERN)]
 DeviceAlias = Annotated[str, Meta(pattern=DEVICE_PATTERN)]

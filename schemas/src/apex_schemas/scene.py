@@ -16,7 +16,7 @@ class Element(Wire, frozen=True, kw_only=True):
     something that scrolls certainly goes on; `change` what is new or different since the turn before, on the same page.
     """
 
-    id: Annotated[str, Meta(pattern=r"^e[0-9]{1,5}$")]
+    id: Annotated[str, Meta(pattern=r"^e[0-9]{1,5}$(?!\n)")]
     role: str
     label: str = ""
     value: str | None = None
