@@ -187,6 +187,7 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
             renewals=41, reason="none", released=True,
         ),
         "minimal": DeviceRecord(worker="w", epoch=1),
+        "waiting": DeviceRecord(worker="w", epoch=1, state="waiting", reason="may it tap Send?", waiting_turn=3),
     },
     "dead_letter.v1": {
         "full": DeadLetter(
@@ -221,6 +222,9 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         "full": DeviceStatus(
             device="sim-1", platform="android", state="busy", worker="w", epoch=2, task=TASK, session="f3a1",
             reason="none",
+        ),
+        "waiting": DeviceStatus(
+            device="sim-1", platform="android", state="waiting", worker="w", epoch=1, task=TASK, waiting_turn=3
         ),
     },
     "TimelineQuery": {"full": TimelineQuery(task=TASK, request_sequence=9), "minimal": TimelineQuery()},

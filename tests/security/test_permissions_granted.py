@@ -47,6 +47,7 @@ READS = [
     (I.EXECUTOR, "TASKS", f"task.sim-1.{TASK}.0.acting"),
     (I.EXECUTOR, "DEVICES", "device.sim-1"),
     (I.EXECUTOR, "CLAIMS", f"claim.{TASK}.0"),
+    (I.EXECUTOR, "REQUESTS", f"approve.{TASK}.0"),
     (I.PERCEPTION, "TASKS", f"task.sim-1.{TASK}.0.scene"),
     (I.PERCEPTION, "TASKS", f"task.sim-1.{TASK}.0.event"),
     (I.PERCEPTION, "TASKS", f"task.*.{TASK}.end.finished"),
@@ -85,6 +86,7 @@ ASKS = [
     (I.GUEST, "query.timeline", I.DECISION_LOG),
     (I.CLIENT, "query.tasks", I.DECISION_LOG),
     (I.OPERATOR, "query.devices", I.EXECUTOR),
+    (I.OPERATOR, "query.decisions", I.DECISION_LOG),
 ]
 
 CONSUMERS = [each for each in consumers(("sim-1",)) if each.name != "POOL_ios"]  # to which nothing is sent above

@@ -35,7 +35,10 @@ class Claim(Wire, frozen=True, kw_only=True):
 
 
 class DeviceRecord(Wire, frozen=True, kw_only=True):
-    """Written by compare-and-set alone; no expiry. It is taken over when it has not changed for a lease."""
+    """Written by compare-and-set alone; no expiry. It is taken over when it has not changed for a lease.
+
+    `waiting_turn` is the turn of the claimed task whose act waits for the operator's approval.
+    """
 
     worker: str
     epoch: int
@@ -46,6 +49,7 @@ class DeviceRecord(Wire, frozen=True, kw_only=True):
     renewals: int = 0
     reason: str | None = None
     released: bool = False
+    waiting_turn: int | None = None
 
 
 class SessionRequest(Wire, frozen=True, kw_only=True):
@@ -72,6 +76,7 @@ class DeviceStatus(Wire, frozen=True, kw_only=True):
     task: str | None = None
     session: str | None = None
     reason: str | None = None
+    waiting_turn: int | None = None
 
 
 class DeadLetter(Wire, frozen=True, kw_only=True):

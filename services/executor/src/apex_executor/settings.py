@@ -31,6 +31,7 @@ class ExecutorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `lease_seconds`: how long a device record may stay unchanged before another executor takes it over.
     `act_seconds`: the deadline of one act. `plan_seconds`: an older decision is not acted on.
+    `confirm`, `confirm_file`: acts that wait for approval (see `approval`), and for how many seconds before denial.
     """
 
     devices: str = "[]"
@@ -43,6 +44,9 @@ class ExecutorSettings(msgspec.Struct, frozen=True, kw_only=True):
     executor_limit_seconds: _Seconds = 150.0
     session_idle_seconds: _Seconds = 3_600.0
     verify_target: bool = True
+    confirm: str = "[]"
+    confirm_file: str = ""
+    confirm_seconds: _Seconds = 300.0
 
 
 def executor_settings(environ: Mapping[str, str]) -> tuple[ExecutorSettings, tuple[DeviceConfig, ...]]:

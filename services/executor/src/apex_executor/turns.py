@@ -17,6 +17,7 @@ from apex_bus.errors import Transient
 from apex_bus.tasklog import Entry, Filled, Taken, TaskLog
 from apex_bus.tracing import span
 from apex_executor import decide
+from apex_executor.approval import Approvals, Denied, Ended, bare_point
 from apex_executor.errors import ActRefused
 from apex_executor.failures import classify
 from apex_executor.outcomes import Outcome
@@ -47,6 +48,10 @@ class Actor(Protocol):
         """Have a session that works, if that can be had."""
         ...
 
+    async def waits(self, turn: int | None, reason: str | None) -> None:
+        """Show that an act waits for approval, or that none does any more."""
+        ...
+
 
 class Turns:
     """The turns of one device. What is remembered here is only for a try that goes on; the log holds the truth."""
@@ -56,6 +61,7 @@ class Turns:
         self._attempts: dict[Slot, str] = {}
         self._done: dict[Slot, WorldEvent] = {}
         self._first_seen: dict[Slot, float] = {}
+        self.approvals = Approvals(bus, tasklog, actor, settings)
 
     async def take(self, planned: Entry, *, cause: dict[str, str] | None = None) -> bool:
         """Carry a planned step through to its `event` or `finished`. True when the task is finished with it.
@@ -119,8 +125,15 @@ class Turns:
         if (done := self._done.get(slot)) is not None:
             return done  # done in an earlier try, whose outcome could not be written
         age_s = self._bus.clock.age_s(planned.timestamp_ns, time.time_ns())
+        answer = await self.approvals.settle(planned, step, age_s)
+        if isinstance(answer, Ended):
+            return None
+        if isinstance(answer, Denied):
+            return decide.event_of_refusal(step, "DENIED", answer.message, session=self._session(), now_ms=_now_ms())
+        age_s = self._bus.clock.age_s(planned.timestamp_ns, time.time_ns())
         acting = slot.sibling("acting")
-        if age_s > self._settings.plan_seconds and await self._log.read(acting) is None:
+        fresh = answer.waited and not bare_point(step)
+        if age_s > self._settings.plan_seconds and not fresh and await self._log.read(acting) is None:
             message = f"decided {age_s:.0f} s ago, on a screen that may have changed; nothing was done"
             return decide.event_of_refusal(step, "STALE_PLAN", message, session=self._session(), now_ms=_now_ms())
         intent = ActIntent(

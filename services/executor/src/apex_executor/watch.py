@@ -19,7 +19,8 @@ from apex_bus.tasklog import Entry, Taken, TaskLog, entry_of
 from apex_executor import decide
 from apex_executor.requests import Asked, read_request, task_of
 from apex_executor.settings import ExecutorSettings
-from apex_schemas import subjects
+from apex_schemas import envelope, subjects
+from apex_schemas.devices import DeviceRecord
 from apex_schemas.errors import WireError
 from apex_schemas.ids import NO_DEVICE, is_pool, is_task_id, new_attempt
 from apex_schemas.subjects import PLATFORM_POOLS, Slot
@@ -84,7 +85,7 @@ class Watch:
             self._sights.forget(slot.task)
             self._sights.forget(f"{slot.task} runs")
             return Done()
-        state = (newest.sequence, await self._claim_sequence(newest))
+        state = (newest.sequence, await self._sign_of_life(newest))
         verdict = decide.late(
             newest.slot.kind,
             waited_s=self._sights.waited_s(slot.task, state),
@@ -98,12 +99,19 @@ class Watch:
         await self._end(newest, status="failed", reason=verdict.reason, stage=verdict.stage, goal=request.goal)
         return Later(_AGAIN_S)
 
-    async def _claim_sequence(self, newest: Entry) -> int:
-        """The planner's claim, renewed while it works on a turn: a long provider call is not lateness."""
-        if newest.slot.kind != "scene":
-            return 0
-        claim = await self._bus.get("CLAIMS", subjects.claim(newest.slot.task, newest.slot.turn or 0))
-        return claim.sequence if claim else 0
+    async def _sign_of_life(self, newest: Entry) -> int:
+        """What is renewed while a stage is at work on a long wait, which is no lateness: the planner's claim during a
+        provider call, and the device record while an act waits for approval."""
+        slot = newest.slot
+        if slot.kind == "scene":
+            claim = await self._bus.get("CLAIMS", subjects.claim(slot.task, slot.turn or 0))
+            return claim.sequence if claim else 0
+        if slot.kind == "planned":
+            stored = await self._bus.get("DEVICES", subjects.device(slot.device))
+            record = envelope.decode(stored.data).body if stored else None
+            if stored and isinstance(record, DeviceRecord) and _waits(record, slot):
+                return stored.sequence
+        return 0
 
     async def on_request(self, delivery: Delivery) -> Verdict:
         """End what can never start: malformed, for nobody, or too old."""
@@ -186,6 +194,12 @@ class Watch:
         outcome = await self._log.fill(slot, body, attempt=new_attempt(), after=after)
         if isinstance(outcome, Taken):
             log.info("task %s went on before it could be ended", slot.task)
+
+
+def _waits(record: DeviceRecord, slot: Slot) -> bool:
+    """Whether the act of this turn waits for approval, with somebody there who looks for the answer."""
+    ours = record.claim is not None and record.claim.task == slot.task
+    return ours and record.waiting_turn == slot.turn and not record.released
 
 
 def _cancel_reason(data: bytes) -> str:

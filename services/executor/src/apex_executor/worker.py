@@ -172,6 +172,13 @@ class Worker:
     async def act(self, action: DeviceAction, target: Target | None) -> Outcome:
         return await self._session.perform(action, target, held=self._lease.held)
 
+    async def waits(self, turn: int | None, reason: str | None) -> None:
+        """Show on the device record that an act waits for approval; the watchdog takes that for no lateness."""
+        try:
+            await self._lease.update(state="busy" if turn is None else "waiting", waiting_turn=turn, reason=reason)
+        except LeaseLost as lost:
+            raise Transient(str(lost)) from lost
+
     async def _resume(self, claim: Claim) -> None:
         """Go on with a claim from the last slot of its log, without waiting for redelivery."""
         if not await self._claims.start(claim, self._lease):
@@ -207,6 +214,8 @@ class Worker:
         try:
             return await asyncio.shield(turn)
         except asyncio.CancelledError:
+            if self._turns.approvals.waiting:  # nothing was begun: the next driver goes on with the wait
+                turn.cancel()
             await asyncio.wait([turn], timeout=_GRACE_S)
             raise
 
@@ -222,7 +231,7 @@ class Worker:
         if ended is None:
             raise Transient(f"the end of task {task} cannot be read yet", delay_s=0.2)
         origin = self._lease.claim.traceparent
-        await self._lease.update(claim=None, state="ready")
+        await self._lease.update(claim=None, state="ready", waiting_turn=None)
         self._changed.set()
         started = await self._log.started_entry(self.config.alias, task)
         finished: TaskFinished = ended.body
@@ -246,4 +255,5 @@ class Worker:
             task=record.claim.task if record.claim else None,
             session=record.session.id if record.session else None,
             reason=record.reason,
+            waiting_turn=record.waiting_turn,
         )
