@@ -14,8 +14,10 @@ from apex_decision_log.decide import row_of
 from apex_decision_log.rows import Acting, Decided, Finished, Happened, Planned, Row, Seen, Started
 from apex_decision_log.upserts import UPSERTS, batches, statement
 from apex_schemas import subjects
+from apex_schemas.actions import tool_name
 from apex_schemas.decision import ToolCallDecision
 from apex_schemas.errors import SubjectMismatch, Undecodable, UnknownKind
+from apex_schemas.steps import PlannedStep
 from apex_schemas.subjects import Slot
 from apex_schemas.task import TaskFinished
 
@@ -39,9 +41,11 @@ def test_each_kind_of_a_task_becomes_its_row() -> None:
 @pytest.mark.parametrize("name", sorted(EXAMPLES["planned_step.v1"]))
 def test_every_action_has_a_name_and_arguments(name: str) -> None:
     slot = Slot(device=world.DEVICE, task=TASK, kind="planned", turn=0)
-    row = read(world.stored(slot, EXAMPLES["planned_step.v1"][name]))
+    step = EXAMPLES["planned_step.v1"][name]
+    assert isinstance(step, PlannedStep)
+    row = read(world.stored(slot, step))
     assert isinstance(row, Planned)
-    assert row.action == ("describe_screen" if name == "minimal" else name)
+    assert row.action == tool_name(step.action)
     assert "type" not in msgspec.json.decode(row.arguments)
 
 
