@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from apex_perception import acting, labels, roles, zones
+from apex_perception import acting, labels, regions, roles, scrolling, zones
 from apex_perception.geometry import Covers, area, largest_free, paint_ranks, visible
 from apex_perception.nodes import TEXT_LIMIT, Box, Tree
+from apex_perception.regions import Regions
 from apex_schemas.geometry import Bounds, Point
 from apex_schemas.scene import Element, Keyboard, Screen
 
@@ -22,6 +23,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """`dialog` is the title of the dialog on top, if there is one; `titles` are texts in bars, by likelihood."""
 
     elements: tuple[Element, ...]
+    regions: Regions
     keyboard: Keyboard | None
     omitted: int
     dialog: str | None
@@ -65,9 +67,13 @@ class _Builder:
         made = self._elements(entries, covers)
         top = next((entry.label for entry in entries if entry.index == self.modal), None)
         return Seen(
-            elements=tuple(made.values()), keyboard=self._keyboard(), omitted=self.omitted, dialog=top,
+            elements=tuple(made.values()),
+            regions=regions.find(self.tree, self.zones, self.seen, self.screen, made),
+            keyboard=self._keyboard(),
+            omitted=self.omitted,
+            dialog=top,
             titles=roles.titles(tree=self.tree, bars=self.zones.bars, seen=self.seen, screen=self.screen),
-        )  # fmt: skip
+        )
 
     def _readable(self) -> list[bool]:
         """Texts that could be read: not those of keyboards, nor what is hidden though it lies on the screen."""
@@ -208,8 +214,8 @@ class _Builder:
                 covers.add(zone)
         return Covers(self.tree, self.seen, self.ranks, self.screen, covers)
 
-    def _elements(self, entries: list[_Entry], covers: Covers) -> dict[str, Element]:
-        made: dict[str, Element] = {}
+    def _elements(self, entries: list[_Entry], covers: Covers) -> dict[int, Element]:
+        made: dict[int, Element] = {}
         open_: list[tuple[int, str]] = []  # ends and ids of the entries around the current one
         inner: dict[int, list[int]] = {}
         for index, owner in enumerate(self.labels.owner):
@@ -220,7 +226,7 @@ class _Builder:
                 open_.pop()
             parent = open_[-1][1] if open_ else None
             id_ = f"e{number}"
-            made[id_] = self._element(id_, entry, parent, len(open_), covers, inner.get(entry.index, ()))
+            made[entry.index] = self._element(id_, entry, parent, len(open_), covers, inner.get(entry.index, ()))
             open_.append((self.ends[entry.index], id_))
         return made
 
@@ -253,7 +259,8 @@ class _Builder:
             resource_id=node.identifier or None, class_name=node.class_name or None,
             text=None if node.password else raw_text,
             description=node.raw_name if 0 < len(node.raw_name) <= TEXT_LIMIT else None,
-            context="web" if self.tree.dialect in ("web", "html") else "native",
+            context="web" if node.web or self.tree.dialect in ("web", "html") else "native",
+            more=scrolling.beyond(self.tree, index, self.boxes) if node.scrollable else (),
         )  # fmt: skip
 
     def _tap_point(self, index: int, box: Box, covers: Covers, inner: Sequence[int]) -> Point | None:

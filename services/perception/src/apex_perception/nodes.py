@@ -1,5 +1,7 @@
 """The neutral tree: what every dialect is turned into before anybody asks what is on the screen."""
 
+from typing import Literal
+
 import msgspec
 
 Box = tuple[int, int, int, int]
@@ -16,7 +18,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """One node in document order. `kind` is a role, or LAYOUT; `box` is in units of the page source.
 
     `text` is what can be read on it and `name` what it is called to readers of the screen; `value` is what it holds,
-    None where it cannot hold anything. `identifier` and `raw_text` are as the phone gave them, to find it again.
+    None where it cannot hold anything. `identifier` and `raw_text` are as the phone gave them, to find it again. `web`
+    marks what a page inside an app says of itself, `more` where a page says that the content of a container goes on.
     """
 
     parent: int
@@ -45,6 +48,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     shown: bool = True
     order: int = 0
     clips: bool = True
+    web: bool = False
+    more: tuple[Literal["above", "below", "left", "right"], ...] = ()
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from apex_perception.nodes import Tree
 from apex_perception.screen import Rotation
 from apex_schemas.devices import Platform
 from apex_schemas.geometry import Size
-from apex_schemas.scene import Scene, Screen
+from apex_schemas.scene import Scene, Screen, SemanticScene
 
 _LITTLE = 3
 
@@ -82,7 +82,7 @@ def says_little(scene: Scene) -> bool:
     return named < _LITTLE or any(element.role in ("canvas", "web") for element in scene.elements)
 
 
-def _from_tree(tree: Tree, view: View, steps: tuple[str, ...]) -> Scene:
+def _from_tree(tree: Tree, view: View, steps: tuple[str, ...]) -> SemanticScene:
     boxes, mixed = spaces.in_points(tree, view.scale)
     resolved = screen.resolve(
         tree, boxes, window=view.window, scale=view.scale, rotation=view.rotation, picture=view.picture
@@ -93,7 +93,7 @@ def _from_tree(tree: Tree, view: View, steps: tuple[str, ...]) -> Scene:
     notes = (*resolved.notes, mixed) if mixed else resolved.notes
     app = view.app or tree.app
     named = page.name(tree, titles=seen.titles, dialog=seen.dialog, activity=view.activity, app=app)
-    return Scene(
+    return SemanticScene(
         app=app,
         page=named,
         screen=resolved.screen,
@@ -105,6 +105,8 @@ def _from_tree(tree: Tree, view: View, steps: tuple[str, ...]) -> Scene:
         recovery=(*steps, *notes),
         omitted=seen.omitted,
         activity=view.activity,
+        regions=seen.regions.regions,
+        dialogs=seen.regions.dialogs,
     )
 
 

@@ -41,6 +41,10 @@ def of(tree: Tree, index: int, state: int | None, seen: Sequence[Box | None], sc
     return "button"
 
 
+def is_bar(identifier: str) -> bool:
+    return identifier.rpartition("/")[2] in _BAR_IDS
+
+
 def _in_tabs(tree: Tree, index: int) -> bool:
     for _ in range(3):
         index = tree.nodes[index].parent
@@ -85,7 +89,7 @@ def titles(*, tree: Tree, bars: Sequence[int], seen: Sequence[Box | None], scree
         last = node.identifier.rpartition("/")[2]
         if last.endswith(_TITLE_IDS) and "search" not in last and (node.text or node.name):
             by_id.append(node.text or node.name)
-        elif last in _BAR_IDS:
+        elif is_bar(last):
             in_bars += _first_text(tree, index)
     for bar in bars:
         box = seen[bar]

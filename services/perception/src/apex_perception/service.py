@@ -20,7 +20,7 @@ from apex_bus.consume import Delivery, Done, Later, Verdict
 from apex_bus.errors import Transient
 from apex_bus.tasklog import TaskLog
 from apex_bus.tracing import span
-from apex_perception import picture
+from apex_perception import marks, picture
 from apex_perception.appium import Phone
 from apex_perception.decide import OLDEST_READING_S, is_on_task, next_turn, patience_s
 from apex_perception.errors import NothingToSee, PhoneError, PictureUnreadable, SessionDead
@@ -80,7 +80,8 @@ class PerceptionService:
     async def _observe(self, wanted: Slot, cause: TaskStarted | WorldEvent) -> Scene | None:
         """Look, publish the picture, fill the slot. None when the device is on another task by now."""
         attempt = new_attempt()
-        before = await self._fingerprint_before(wanted, cause)
+        before = await self._before(wanted)
+        acted_on = before.fingerprint if before is not None and patience_s(cause) > 0 else None
         last: PhoneError | None = None
         for _ in range(_TRIES):
             record = await self._record(wanted.device)
@@ -90,7 +91,7 @@ class PerceptionService:
             if record.session is None:
                 raise SessionDead(wanted.device, "the device has no session at present")
             try:
-                seen = await self._look(record.session, before, patience_s(cause))
+                seen = await self._look(record.session, acted_on, patience_s(cause))
             except SessionDead as error:
                 log.warning("session of %s is dead, asking for a new one: %s", wanted.device, error)
                 last = error
@@ -101,15 +102,17 @@ class PerceptionService:
             if time.monotonic() - seen.read_at > OLDEST_READING_S:
                 log.info("reading of %s is too old to publish, looking again", wanted.device)
                 continue
+            scene = marks.against(before, scene)
             await self._tasks.fill(wanted, scene, attempt=attempt)
             return scene
         raise last or SessionDead(wanted.device, "every reading was too old when it could be published")
 
-    async def _fingerprint_before(self, wanted: Slot, cause: TaskStarted | WorldEvent) -> str | None:
-        if isinstance(cause, TaskStarted) or not wanted.turn or patience_s(cause) == 0:
+    async def _before(self, wanted: Slot) -> Scene | None:
+        """The Scene of the turn before."""
+        if not wanted.turn:
             return None
         entry = await self._tasks.read(structs.replace(wanted, turn=wanted.turn - 1))
-        return entry.body.fingerprint if entry is not None and isinstance(entry.body, Scene) else None
+        return entry.body if entry is not None and isinstance(entry.body, Scene) else None
 
     async def _look(self, handle: SessionHandle, before: str | None, patience: float) -> Observation:
         async with self._phones.borrow(handle) as phone:

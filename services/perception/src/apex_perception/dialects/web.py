@@ -3,6 +3,8 @@
 Consumes the script's JSON; emits the neutral tree. What is fixed to the viewport is painted last.
 """
 
+from typing import Literal
+
 import msgspec
 
 from apex_perception.errors import NoTree
@@ -31,6 +33,7 @@ class _Thing(msgspec.Struct):
     password: bool = False
     top: bool = False
     clip: bool = False
+    more: tuple[Literal["above", "below", "left", "right"], ...] = ()
 
 
 class Page(msgspec.Struct):
@@ -72,4 +75,5 @@ def _node(thing: _Thing, parent: int, depth: int, index: int) -> Node:
         acts=thing.acts or editable, clickable=thing.acts, editable=editable, scrollable=thing.scrolls,
         enabled=thing.enabled, checked=thing.checked, selected=thing.selected, focused=thing.focused,
         password=thing.password, order=index + 1 + (_FRONT if thing.top else 0), clips=thing.clip or thing.scrolls,
+        more=thing.more,
     )  # fmt: skip
