@@ -15,7 +15,8 @@ from apex_lab.phone.errors import InvalidArgument, InvalidElementState, UnknownE
 from apex_lab.phone.geometry import Point, Rect
 from apex_lab.phone.locators import Locator, find
 from apex_lab.phone.views import NAMES, View
-from apex_lab.phone.widgets import Window, item, page
+from apex_lab.phone.widgets import item
+from apex_lab.phone.windows import Window, page
 
 SETTINGS, CONTACTS, TASKS = "com.android.settings", "com.android.contacts", "org.example.tasks"
 

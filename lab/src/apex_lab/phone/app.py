@@ -2,7 +2,8 @@
 
 A new app is one small file in `apps/`: subclass `App`, give `package`, `label`, `fresh()` (its state as installed) and
 `home()` (its first page), and name it in `apps/__init__.py`. A page is a method that returns a Window; `open(page)`
-puts it on top, `close()` takes it away. The state outlives the app being ended; its pages do not.
+puts it on top, `close()` takes it away. The state outlives the app being ended; its pages do not. On iOS an app goes
+by its `bundle`, if it has one.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from apex_lab.phone.widgets import Window
+from apex_lab.phone.device import Platform
+from apex_lab.phone.widgets import Widget
+from apex_lab.phone.windows import Window
 
 S = TypeVar("S")
 _serials = itertools.count(1)
@@ -23,6 +26,18 @@ class Shell(Protocol):
     """What the phone offers an app."""
 
     permission_popup: bool
+
+    @property
+    def platform(self) -> Platform: ...
+
+    @property
+    def reads(self) -> int:
+        """How often the page source was read; what drifts goes by it."""
+        ...
+
+    def now(self) -> float:
+        """Seconds that only grow, for timers."""
+        ...
 
     def toast(self, text: str) -> None:
         """Shows a short message until the next input."""
@@ -56,14 +71,16 @@ class Page:
 
 
 class App(ABC, Generic[S]):
-    """The base of an app. `icon`: whether the launcher shows it."""
+    """The base of an app. `icon`: whether the launcher shows it; `bundle`: its name on iOS, when that is another."""
 
     package: ClassVar[str]
+    bundle: ClassVar[str] = ""
     label: ClassVar[str]
     icon: ClassVar[bool] = True
 
     def __init__(self, phone: Shell) -> None:
         self.phone = phone
+        self.id = identity(type(self), phone.platform)
         self.state: S = self.fresh()
         self.pages: list[Page] = []
 
@@ -83,6 +100,15 @@ class App(ABC, Generic[S]):
 
     def read(self) -> None:
         """Called at each read of the page source while the app is in front."""
+
+    @property
+    def animated(self) -> bool:
+        """Whether what it shows changes by itself; its screen is then never idle."""
+        return False
+
+    def overlay(self) -> Widget | None:
+        """A small thing that it keeps over all apps while it runs (Android only)."""
+        return None
 
     def open(self, page: Callable[[], Window], name: str = "") -> None:
         """Puts a page, or a dialog, on top."""
@@ -105,3 +131,8 @@ class App(ABC, Generic[S]):
         if running:
             self.stopped()
         return running
+
+
+def identity(kind: type[App[Any]], platform: Platform) -> str:
+    """Package or bundle id, as the platform has it."""
+    return kind.bundle or kind.package if platform == "iOS" else kind.package

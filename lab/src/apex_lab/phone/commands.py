@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from apex_lab.phone.errors import InvalidArgument, NoSuchElement, UnknownError
+from apex_lab.phone.errors import InvalidArgument, InvalidSelector, NoSuchElement, UnknownError
 from apex_lab.phone.geometry import Point
 from apex_lab.phone.gestures import ELEMENT_KEY, Touch, Typed, read_actions
-from apex_lab.phone.locators import Locator, find
+from apex_lab.phone.locators import Locator, check_strategy, find
 from apex_lab.phone.sessions import Session
 from apex_lab.phone.views import NAMES, View
 
@@ -47,10 +47,9 @@ Command = Callable[[Call], Awaitable[object]]
 
 
 async def settle(session: Session) -> None:
-    """Waits for the screen to be idle, as the UiAutomator2 server does before it reads: an animated one never is."""
-    if session.phone.faults.moving:
-        wait = session.settings.get("waitForIdleTimeout")
-        await asyncio.sleep(float(wait) / 1000 if isinstance(wait, int | float) else 10.0)
+    """Waits for the screen to be idle, as both drivers do before they read: an animated one never is."""
+    if session.phone.animated:
+        await asyncio.sleep(session.idle_seconds)
 
 
 async def source(call: Call) -> object:
@@ -65,6 +64,7 @@ async def screenshot(call: Call) -> object:
 async def _search(call: Call, within: View | None) -> tuple[Locator, list[View]]:
     session = call.session
     locator = Locator(call.text("using"), call.text("value"))
+    check_strategy(locator, session.phone.platform)
     deadline = time.monotonic() + session.implicit_ms / 1000
     await settle(session)
     while True:
@@ -92,13 +92,13 @@ async def find_all(call: Call) -> object:
 async def active_element(call: Call) -> object:
     snapshot = call.session.phone.snapshot(all_windows=call.session.all_windows)
     for element, view in snapshot.views.items():
-        if element.get("focused", "") == "true":
+        if "true" in (element.get("focused", ""), element.get("hasKeyboardFocus", "")):
             return {ELEMENT_KEY: call.session.hand_out(view, None)}
     raise NoSuchElement
 
 
 async def click(call: Call) -> object:
-    call.session.phone.tap(call.view().rect.center, call.session.id)
+    call.session.phone.tap(call.view().middle, call.session.id)
     return None
 
 
@@ -136,14 +136,29 @@ ALIASES = {
 KNOWN = frozenset({*NAMES, "extras", "original-text", "contentSize", "error", "pane-title", "actions", "multiline"})
 
 
+IOS_KNOWN = frozenset(
+    {
+        "type", "name", "label", "value", "enabled", "visible", "accessible", "selected", "hittable", "focused",
+        "index", "rect", "frame", "placeholderValue", "accessibilityContainer", "UID", "hasKeyboardFocus", "traits",
+    }
+)  # fmt: skip
+
+
 async def get_attribute(call: Call) -> object:
-    """Quirks of the real driver kept: absent values of known attributes are the text "null", text is never absent."""
+    """Quirks of the real drivers kept: on Android absent values of known attributes are the text "null"; text is
+    never absent. On iOS an unknown attribute is an invalid selector."""
     element, name = call.view().element, call.path["name"]
+    if call.session.phone.platform == "iOS":
+        if name not in IOS_KNOWN:
+            raise InvalidSelector(
+                f"The attribute '{name}' is unknown. Valid attribute names are: {', '.join(sorted(IOS_KNOWN))}"
+            )
+        return element.get(name, "") or None
     wanted = name if element.get(name, "") else ALIASES.get(name, name)
     value = element.get(wanted, "")
     if name == "name" and not value:
-        return element.get("text", "") or element.get("label", "")
-    if not value and call.session.phone.platform == "Android" and wanted not in KNOWN:
+        return element.get("text", "")
+    if not value and wanted not in KNOWN:
         raise UnknownError(
             f"'{name}' attribute is unknown for the element. Only the following attributes are supported: "
             + ", ".join(sorted(KNOWN))
@@ -194,7 +209,7 @@ async def set_rotation(call: Call) -> object:
 async def actions(call: Call) -> object:
     session = call.session
     phone = session.phone
-    for gesture in read_actions(dict(call.body), phone.size, lambda element: session.view(element).rect.center):
+    for gesture in read_actions(dict(call.body), phone.size, lambda element: session.view(element).middle):
         match gesture:
             case Typed(text=text):
                 phone.write(text, session.id)
@@ -208,6 +223,28 @@ async def actions(call: Call) -> object:
 
 
 async def nothing(call: Call) -> object:
+    return None
+
+
+IMES = ("com.android.inputmethod.latin/.LatinIME", "io.appium.settings/.UnicodeIME")
+
+
+async def imes(call: Call) -> object:
+    return list(IMES)
+
+
+async def ime(call: Call) -> object:
+    return IMES[call.session.phone.faults.ime_left]
+
+
+async def set_ime(call: Call) -> object:
+    """Puts the keyboard back, or Appium's own input method in its place, on which no keyboard comes up."""
+    engine = call.text("engine")
+    if engine not in IMES:
+        raise UnknownError(f"IME not found: {engine}")
+    phone = call.session.phone
+    phone.faults = phone.faults.changed({"ime_left": engine == IMES[1]})
+    phone.patch({})
     return None
 
 

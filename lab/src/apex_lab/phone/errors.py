@@ -8,15 +8,20 @@ WireError                a W3C error body, worded as Appium and its UiAutomator2
 ├── InvalidSelector      400 the selector cannot be read
 ├── InvalidArgument      400 a parameter is missing or malformed
 ├── InvalidElementState  400 the element cannot take what is asked, such as text
-├── UnknownCommand       404 no such route or ``mobile:`` method
+├── UnknownCommand       404 no such route
+├── UnsupportedOperation 500 no such ``mobile:`` method on this platform
 ├── UnknownError         500 everything else the real server says no to
+│   └── DriverDied       500 the part of the driver that runs on the phone is gone
 └── NotAPhone            404 the /lab routes: no phone of that name
 RecordingError           the folder of a recorded phone cannot be used; not a wire error
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Iterable
+from typing import ClassVar, Literal
+
+DriverDeath = Literal["instrumentation", "socket_hang_up"]
 
 
 class WireError(Exception):
@@ -95,9 +100,34 @@ class UnknownCommand(WireError):
         )
 
 
+class UnsupportedOperation(WireError):
+    code = "unsupported operation"
+
+    def __init__(self, method: str, known: Iterable[str]) -> None:
+        super().__init__(
+            f"Unsupported execute method 'mobile: {method}'. Available methods are: "
+            + ", ".join(f"mobile: {name}" for name in sorted(known))
+        )
+
+
 class UnknownError(WireError):
     def __init__(self, why: str) -> None:
         super().__init__(f"An unknown server-side error occurred while processing the command. Original error: {why}")
+
+
+class DriverDied(UnknownError):
+    """`how` it shows at the server."""
+
+    def __init__(self, how: DriverDeath, command: str) -> None:
+        match how:
+            case "instrumentation":
+                why = (
+                    f"'POST /{command}' cannot be proxied to UiAutomator2 server because the instrumentation process "
+                    "is not running (probably crashed)"
+                )
+            case "socket_hang_up":
+                why = f"Could not proxy command '/{command}' to the remote server. Original error: socket hang up"
+        super().__init__(why)
 
 
 class NotAPhone(WireError):

@@ -9,7 +9,8 @@ from typing import Literal, cast
 
 import msgspec
 
-from apex_lab.phone.errors import InvalidArgument
+from apex_lab.phone.errors import DriverDeath, InvalidArgument
+from apex_lab.phone.launching import LaunchFault
 
 
 class SourceError(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -37,6 +38,17 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     connect_reads  Wi-Fi that was turned on says "Connecting…" for that many reads of the source
     relabel        renames texts, descriptions, hints and resource ids
     shuffle        seed that reorders icons and lists
+    stuck_scroll   swipes arrive and nothing moves
+    typing         what becomes of typed text: ``appended`` (fields are not cleared), ``truncated`` (at the first of
+                   ``+@$#&;``), ``ascii_only`` (other text is an error, nothing is typed), ``ascii_dropped`` (other
+                   letters get lost), ``nothing`` (said to be typed)
+    ime_left       an earlier run left the device on Appium's own input method: no keyboard comes up
+    launch         starting an app: ``not_exported`` and ``no_activity`` are errors, ``nothing`` happens, or a system
+                   dialog (``popup``) comes with it
+    driver_death   once: the driver on the phone dies at the next command, which is not run; every command of that
+                   session fails with ``instrumentation`` or ``socket_hang_up`` until it is made anew
+    stillborn      so many of the next sessions are over as soon as they were made
+    create_fails   so many of the next sessions cannot be made
     """
 
     latency_ms: int | dict[str, int] = 0
@@ -50,6 +62,13 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     connect_reads: int = 0
     relabel: dict[str, str] = {}
     shuffle: int | None = None
+    stuck_scroll: bool = False
+    typing: Literal["appended", "truncated", "ascii_only", "ascii_dropped", "nothing"] | None = None
+    ime_left: bool = False
+    launch: LaunchFault | None = None
+    driver_death: DriverDeath | None = None
+    stillborn: int = 0
+    create_fails: int = 0
 
     def latency(self, command: str) -> float:
         """Seconds that a command waits."""

@@ -1,4 +1,4 @@
-"""Rectangles in pixels of the phone's screen: right and bottom are exclusive, as Android's bounds are."""
+"""Rectangles in window units (Android: pixels; iOS: points); right and bottom are exclusive, as in Android's bounds."""
 
 from __future__ import annotations
 
@@ -50,6 +50,10 @@ class Rect(NamedTuple):
 
     def inset(self, by: int) -> Rect:
         return Rect(self.left + by, self.top + by, self.right - by, self.bottom - by)
+
+    def times(self, by: int) -> Rect:
+        """In finer units: points to pixels."""
+        return Rect(self.left * by, self.top * by, self.right * by, self.bottom * by)
 
     def bounds(self) -> str:
         """As a page source writes it: ``[left,top][right,bottom]``."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 from apex_lab.phone.acts import ActLog
+from apex_lab.phone.device import Platform
 from apex_lab.phone.faults import Faults
 from apex_lab.phone.geometry import Point
 from apex_lab.phone.views import Snapshot, View
-
-Platform = Literal["Android", "iOS"]
 
 
 class Handset(Protocol):
@@ -24,6 +23,16 @@ class Handset(Protocol):
     @property
     def size(self) -> tuple[int, int]:
         """Width and height of the window, as it is turned now."""
+        ...
+
+    @property
+    def ratio(self) -> int:
+        """Pixels of the picture per window unit."""
+        ...
+
+    @property
+    def animated(self) -> bool:
+        """Whether the screen never comes to rest."""
         ...
 
     @property
@@ -65,7 +74,7 @@ class Handset(Protocol):
         ...
 
     def key(self, code: int, session: str) -> None:
-        """An Android key code; phones without such keys ignore it."""
+        """An Android key code; on iOS 3 is the home button and 4 the way back that the driver looks for."""
         ...
 
     def write(self, text: str, session: str) -> None:

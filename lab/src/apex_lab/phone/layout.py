@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 from apex_lab.phone.fonts import wrap
@@ -19,7 +19,7 @@ TEXT_DP = {"title": 18, "small": 12, "button": 14, "key": 15, "bar": 18}
 
 
 def text_px(widget: Widget, scale: float) -> int:
-    """The height of the widget's letters in pixels."""
+    """The height of the widget's letters, in pixels of a screen of `scale` pixels per dp."""
     return max(8, round(TEXT_DP.get(widget.look, 15) * scale))
 
 
@@ -29,7 +29,8 @@ class Style:
 
     `scale` is pixels per dp. `labels` renames texts, descriptions, hints and resource ids (faults: relabel).
     `seed` shuffles the lists that allow it. `offsets` are scroll positions in pixels by resource id. The
-    widget whose resource id is `moving` shifts with every `tick` (faults: animate).
+    widget whose resource id is `moving` shifts with every `tick` (faults: animate). `beyond`: how many children of a
+    scrolling container stay in the tree, hidden, at each end.
     """
 
     scale: float
@@ -39,6 +40,7 @@ class Style:
     offsets: Mapping[str, int] = field(default_factory=dict[str, int])
     moving: str = ""
     tick: int = 0
+    beyond: int = 0
 
     def px(self, dp: float) -> int:
         return round(dp * self.scale)
@@ -51,7 +53,7 @@ class Style:
 class Node:
     """A placed widget. `rect` is its visible part, `frame` the whole of it; `index` its place among its siblings.
 
-    `reach` is how many pixels a scrolling container can still be moved by, in all.
+    `reach` is by how much a scrolling container can be moved, in all. `hidden`: it is there and cannot be seen.
     """
 
     widget: Widget
@@ -63,6 +65,7 @@ class Node:
     hint: str | None = None
     rid: str = ""
     reach: int = 0
+    hidden: bool = False
     children: list[Node] = field(default_factory=list["Node"])
 
     def walk(self) -> Iterator[Node]:
@@ -73,14 +76,21 @@ class Node:
     def trail(self, point: Point) -> list[Node]:
         """The nodes under a point, outermost first: at each level the one painted last."""
         for child in reversed(self.children):
-            if child.rect.holds(point):
+            if not child.hidden and child.rect.holds(point):
                 return [self, *child.trail(point)]
         return [self]
+
+    def enlarged(self, by: int) -> Node:
+        """The same in finer units, for drawing."""
+        if by == 1:
+            return self
+        children = [child.enlarged(by) for child in self.children]
+        return replace(self, rect=self.rect.times(by), frame=self.frame.times(by), children=children)
 
 
 def place(widget: Widget, frame: Rect, clip: Rect, style: Style, index: int = 0) -> Node:
     """`widget` filling `frame`, shown where `clip` allows."""
-    if style.moving and widget.rid == style.moving:
+    if widget.drifts or (style.moving and widget.rid == style.moving):
         shift = 2 * (style.tick % 7)
         frame = frame._replace(left=frame.left + shift, right=frame.right + shift)
     node = Node(
@@ -109,10 +119,28 @@ def place(widget: Widget, frame: Rect, clip: Rect, style: Style, index: int = 0)
         shift = min(style.offsets.get(widget.rid, 0), node.reach)
         frames = [each._replace(top=each.top - shift, bottom=each.bottom - shift) for each in frames]
     window = node.rect
+    seen = [not spot.clip(window).empty for spot in frames]
+    kept = _beyond(seen, style.beyond) if widget.scrolls and style.beyond else seen
     for number, (child, spot) in enumerate(zip(children, frames, strict=True)):
-        if not spot.clip(window).empty:
-            recycled = "RecyclerView" in widget.cls
+        if seen[number]:
+            recycled = "RecyclerView" in widget.cls and not style.beyond
             node.children.append(place(child, spot, window, style, len(node.children) if recycled else number))
+        elif kept[number]:
+            node.children.append(_hide(place(child, spot, spot, style, number)))
+    return node
+
+
+def _beyond(seen: list[bool], count: int) -> list[bool]:
+    """`seen` with `count` more at each end."""
+    if True not in seen:
+        return seen
+    first, last = seen.index(True), len(seen) - 1 - seen[::-1].index(True)
+    return [first - count <= number <= last + count for number in range(len(seen))]
+
+
+def _hide(node: Node) -> Node:
+    for each in node.walk():
+        each.hidden = True
     return node
 
 
@@ -208,6 +236,8 @@ def _gravitate(child: Widget, inner: Rect, style: Style) -> Rect:
             left, top = inner.left + (inner.width - wide) // 2, inner.top + (inner.height - tall) // 2
         case "bottom":
             left, top = inner.left, inner.bottom - tall
+        case "end":
+            left, top = (inner.left if style.rtl else inner.right - wide), inner.top + (inner.height - tall) // 3
         case "bottom_end":
             margin = style.px(16)
             left = inner.left + margin if style.rtl else inner.right - wide - margin

@@ -1,11 +1,13 @@
-"""Finding elements: the strategies of the UiAutomator2 driver, each turned into one XPath over the page source."""
+"""Finding elements: the strategies of both drivers, each turned into one XPath over the page source."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
+from apex_lab.phone.device import Platform
 from apex_lab.phone.errors import InvalidSelector
+from apex_lab.phone.predicates import condition
 from apex_lab.phone.views import Snapshot, View
 from apex_lab.phone.xmltree import literal, xpath
 
@@ -25,6 +27,18 @@ class Locator:
         return f"By.{self.using}: {self.value}"
 
 
+STRATEGIES: dict[Platform, frozenset[str]] = {
+    "Android": frozenset({"xpath", "id", "accessibility id", "class name", "-android uiautomator"}),
+    "iOS": frozenset({"xpath", "id", "name", "accessibility id", "class name", "-ios predicate string"}),
+}
+
+
+def check_strategy(locator: Locator, platform: Platform) -> None:
+    """Raises InvalidSelector for a strategy of the other platform, as its driver does."""
+    if locator.using not in STRATEGIES[platform]:
+        raise InvalidSelector(f"Locator Strategy '{locator.using}' is not supported for this session")
+
+
 def find(snapshot: Snapshot, locator: Locator, package: str, within: View | None = None) -> list[View]:
     """The views that a locator finds, in document order; raises InvalidSelector."""
     expression, nth = _expression(locator, package)
@@ -40,6 +54,8 @@ def _expression(locator: Locator, package: str) -> tuple[str, int | None]:
     match locator.using:
         case "xpath":
             return value, None
+        case "name":
+            return f"//*[@name={literal(value)}]", None
         case "id":
             full = value if ":id/" in value else f"{package}:id/{value}"
             return f"//*[@resource-id={literal(full)} or @resource-id={literal(value)} or @name={literal(value)}]", None
@@ -49,6 +65,8 @@ def _expression(locator: Locator, package: str) -> tuple[str, int | None]:
             return f"//*[@class={literal(value)} or @type={literal(value)}]", None
         case "-android uiautomator":
             return _ui_selector(value)
+        case "-ios predicate string":
+            return f"//*[@type][{condition(value)}]", None
         case _:
             raise InvalidSelector(f"Locator Strategy '{locator.using}' is not supported for this session")
 

@@ -8,7 +8,7 @@ import time
 from typing import cast
 
 from apex_lab.phone.commands import Call, at
-from apex_lab.phone.errors import InvalidArgument, UnknownCommand
+from apex_lab.phone.errors import InvalidArgument, UnknownCommand, UnknownError, UnsupportedOperation
 from apex_lab.phone.geometry import Point, Rect
 from apex_lab.phone.views import View
 
@@ -22,6 +22,29 @@ ACTING = frozenset(
 """The methods that are inputs."""
 
 
+_BOTH = frozenset(
+    {
+        "activateApp", "terminateApp", "launchApp", "queryAppState", "isAppInstalled", "backgroundApp", "hideKeyboard",
+        "isKeyboardShown", "deviceInfo", "getDeviceTime", "viewportRect", "viewportScreenshot", "isLocked", "lock",
+        "unlock",
+    }
+)  # fmt: skip
+METHODS = {
+    "Android": _BOTH
+    | {
+        "getCurrentPackage", "getCurrentActivity", "pressKey", "type", "replaceElementValue", "clickGesture",
+        "doubleClickGesture", "longClickGesture", "swipeGesture", "scrollGesture", "flingGesture", "dragGesture",
+        "getDisplayDensity", "getSystemBars",
+    },
+    "iOS": _BOTH
+    | {
+        "activeAppInfo", "pressButton", "tap", "doubleTap", "touchAndHold", "swipe", "scroll", "dragFromToForDuration",
+        "deviceScreenInfo", "keys",
+    },
+}  # fmt: skip
+"""What each platform's driver knows, as far as it is here."""
+
+
 def method_of(body: object) -> str:
     """``mobile: activateApp`` → ``activateApp``; empty for any other script."""
     script = cast("dict[str, object]", body).get("script") if isinstance(body, dict) else None
@@ -29,10 +52,13 @@ def method_of(body: object) -> str:
 
 
 async def execute(call: Call) -> object:
-    """Runs one method; raises UnknownCommand for one that is not here."""
+    """Runs one method; raises UnsupportedOperation for one that the platform does not know."""
     method = method_of(call.body)
     if not method:
         raise UnknownCommand("only 'mobile:' scripts run in the native context")
+    known = METHODS[call.session.phone.platform]
+    if method not in known:
+        raise UnsupportedOperation(method, known)
     sent = call.body.get("args")
     first = cast("list[object]", sent)[0] if isinstance(sent, list) and sent else None
     args = cast("dict[str, object]", first) if isinstance(first, dict) else dict[str, object]()
@@ -46,9 +72,9 @@ async def _run(method: str, call: Call) -> object:
             phone.activate(_app(call), session)
             return None
         case "terminateApp":
-            return phone.terminate(_app(call), session)
+            return phone.terminate(_installed(call), session)
         case "queryAppState":
-            return phone.app_state(_app(call))
+            return phone.app_state(_installed(call))
         case "isAppInstalled":
             return phone.app_state(_app(call)) > 0
         case "backgroundApp":
@@ -58,7 +84,15 @@ async def _run(method: str, call: Call) -> object:
         case "getCurrentActivity":
             return phone.activity
         case "activeAppInfo":
-            return {"bundleId": phone.package, "name": "", "processArguments": {}, "pid": 1}
+            return {"bundleId": phone.package, "name": "", "processArguments": {"env": {}, "args": []}, "pid": 1}
+        case "deviceScreenInfo":
+            width, height = phone.size
+            bar = {"width": width, "height": phone.capabilities().get("statBarHeight", 0)}
+            whole = {"width": width, "height": height}
+            return {"statusBarSize": bar, "scale": phone.ratio, "screenSize": whole}
+        case "keys":
+            phone.write("".join(key for key in _keys(call) if not key.startswith("XCUIKeyboardKey")), session)
+            return None
         case "pressKey" | "pressButton":
             phone.key(_keycode(call), session)
             return None
@@ -75,7 +109,7 @@ async def _run(method: str, call: Call) -> object:
         case "clickGesture" | "tap":
             phone.tap(_point(call), session)
             return None
-        case "doubleClickGesture":
+        case "doubleClickGesture" | "doubleTap":
             phone.tap(_point(call), session)
             phone.tap(_point(call), session)
             return None
@@ -87,15 +121,19 @@ async def _run(method: str, call: Call) -> object:
         case "scrollGesture" | "flingGesture" | "scroll":
             return _sweep(call, finger=False)
         case "dragGesture":
-            start = _view(call).rect.center if _has_view(call) else at(call.need("startX"), call.need("startY"))
+            start = _view(call).middle if _has_view(call) else at(call.need("startX"), call.need("startY"))
             phone.swipe(start, at(call.need("endX"), call.need("endY")), session)
+            return None
+        case "dragFromToForDuration":
+            start, end = (at(call.need(f"{way}X"), call.need(f"{way}Y")) for way in ("from", "to"))
+            phone.swipe(start, end, session)
             return None
         case "getDeviceTime":
             return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         case "deviceInfo":
             return phone.capabilities()
         case "viewportRect":
-            width, height = phone.size
+            width, height = (side * phone.ratio for side in phone.size)
             return {"left": 0, "top": 0, "width": width, "height": height}
         case "viewportScreenshot":
             return base64.b64encode(phone.picture()).decode()
@@ -110,7 +148,7 @@ async def _run(method: str, call: Call) -> object:
         case "lock" | "unlock":
             return None
         case _:
-            raise UnknownCommand(f"mobile: {method}")
+            raise UnsupportedOperation(method, METHODS[phone.platform])
 
 
 def _app(call: Call) -> str:
@@ -120,10 +158,25 @@ def _app(call: Call) -> str:
     return name
 
 
+def _installed(call: Call) -> str:
+    """XCUITest asks about no app that is not there."""
+    name = _app(call)
+    if call.session.phone.platform == "iOS" and not call.session.phone.app_state(name):
+        raise UnknownError(f"The application with bundle identifier '{name}' is unknown or not installed")
+    return name
+
+
+def _keys(call: Call) -> list[str]:
+    keys = call.need("keys")
+    return [str(key) for key in cast("list[object]", keys)] if isinstance(keys, list) else []
+
+
 def _keycode(call: Call) -> int:
-    code = call.body.get("keycode")
-    if call.body.get("name") == "home":
+    code, name = call.body.get("keycode"), call.body.get("name")
+    if name == "home":
         return 3
+    if call.session.phone.platform == "iOS":
+        raise UnknownError(f"The device does not have the button '{name}'")
     if not isinstance(code, int):
         raise InvalidArgument(f"Parameter 'keycode' must be a number, not {code!r}")
     return code
@@ -153,7 +206,7 @@ def _point(call: Call) -> Point:
         return at(call.need("x"), call.need("y"))
     rect = _view(call).rect
     if call.body.get("x") is None:
-        return rect.center
+        return _view(call).middle
     offset = at(call.need("x"), call.need("y"))
     return Point(rect.left + offset.x, rect.top + offset.y)
 

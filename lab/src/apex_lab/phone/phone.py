@@ -1,8 +1,9 @@
-"""The simulated Android phone: apps, windows, touch, keyboard, and the truth about all of them.
+"""The simulated phone: apps, windows, touch, keyboard, and the truth about all of them.
 
 Everything seen of it is made from one list of placed windows, rebuilt when something changed: page source, picture
-and hit test cannot disagree. As on Android the page source holds the active window alone; status bar and keyboard are
-on the picture and take touches, and join the page source only with the setting `enableMultiWindows`.
+and hit test cannot disagree. On Android the page source holds the active window alone; status bar, overlays and
+keyboard are on the picture, take touches, and join the page source only with the setting `enableMultiWindows`. On iOS
+it holds all windows of the app in front, and the keyboard.
 """
 
 from __future__ import annotations
@@ -12,39 +13,47 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
 from apex_lab.phone.acts import ActKind, ActLog, Hit
-from apex_lab.phone.app import App
+from apex_lab.phone.app import App, Page
 from apex_lab.phone.apps import APPS
-from apex_lab.phone.errors import InvalidArgument, InvalidElementState, UnknownError
+from apex_lab.phone.device import Platform, device
+from apex_lab.phone.errors import InvalidArgument, InvalidElementState
 from apex_lab.phone.faults import Faults
 from apex_lab.phone.geometry import Point
-from apex_lab.phone.handset import Platform
+from apex_lab.phone.launching import refuse_launch
 from apex_lab.phone.picture import draw
 from apex_lab.phone.running import Apps
 from apex_lab.phone.screen import Screen, arrange
-from apex_lab.phone.touch import aim, describe, under
+from apex_lab.phone.touch import aim, describe, under, way_back
+from apex_lab.phone.typist import Typist
 from apex_lab.phone.views import Snapshot, View, android
-from apex_lab.phone.widgets import Widget
+from apex_lab.phone.xcuitest import ios
+from apex_lab.phone.xmltree import ANDROID, IOS
 from apex_lab.phone.xmltree import write as write_xml
 
 BACK, HOME, ENTER, DELETE, SPACE = 4, 3, 66, 67, 62
 
 
 class Phone:
-    """A Handset with apps. `width` and `height` are pixels in portrait; 360 dp are the width."""
+    """A Handset with apps. `width` and `height` are window units upright: pixels on Android, points on iOS.
+
+    `scale` is pixels per point (iOS): 3, or 2 for a smaller screen.
+    """
 
     def __init__(
         self,
         udid: str,
         *,
-        width: int = 540,
-        height: int = 1200,
+        platform: Literal["android", "ios"] = "android",
+        width: int | None = None,
+        height: int | None = None,
+        scale: int = 3,
         permission_popup: bool = True,
         apps: Sequence[type[App[Any]]] = APPS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.udid = udid
         self.permission_popup = permission_popup
-        self._portrait = (width, height)
+        self.device = device(udid, platform, width, height, scale)
         self._kinds = tuple(apps)
         self._clock = clock
         self.acts = ActLog()
@@ -55,70 +64,79 @@ class Phone:
 
     @property
     def platform(self) -> Platform:
-        return "Android"
+        return self.device.platform
 
     @property
     def size(self) -> tuple[int, int]:
-        short, long = self._portrait
-        return (long, short) if self.landscape else (short, long)
+        return self.device.size(self.landscape)
 
     @property
-    def scale(self) -> float:
-        return self._portrait[0] / 360
+    def ratio(self) -> int:
+        return self.device.ratio
 
     @property
     def package(self) -> str:
-        return self._screen().active.package
+        return self.screen().active.package
 
     @property
     def activity(self) -> str:
-        return self._screen().active.activity
+        return self.screen().active.activity
 
     @property
     def keyboard_shown(self) -> bool:
-        return self._focus[1] != "" and self._keyboard and self._focus[0] == self._apps.top.serial
+        return self._typist.shown
+
+    @property
+    def animated(self) -> bool:
+        return bool(self.faults.moving) or self._apps.active.animated
 
     def capabilities(self) -> dict[str, object]:
-        width, height = self.size
-        return {
-            "platformName": "Android",
-            "automationName": "UiAutomator2",
-            "platformVersion": "14",
-            "deviceName": self.udid,
-            "deviceUDID": self.udid,
-            "deviceModel": "Simulated phone",
-            "deviceManufacturer": "apex-lab (simulated)",
-            "deviceApiLevel": 34,
-            "deviceScreenSize": f"{width}x{height}",
-            "deviceScreenDensity": round(160 * self.scale),
-            "pixelRatio": self.scale,
-            "statBarHeight": round(24 * self.scale),
-            "viewportRect": {"left": 0, "top": 0, "width": width, "height": height},
-        }
+        return self.device.capabilities(self.landscape)
 
     def source(self, *, all_windows: bool = False) -> str:
-        found = write_xml(self.snapshot(all_windows=all_windows).root)
-        self._tick += 1
+        found = write_xml(self.snapshot(all_windows=all_windows).root, ANDROID if self.platform == "Android" else IOS)
+        self.reads += 1
         self._apps.active.read()
-        if self.faults.moving or self.faults.connect_reads:
+        if self.animated or self.faults.connect_reads:
             self.changed()
         return found
 
     def snapshot(self, *, all_windows: bool = False) -> Snapshot:
-        screen = self._screen()
-        if all_windows or self._snapshot is None:
-            windows = screen.windows if all_windows else (screen.active,)
-            found = android(windows, self._toast, int(self.landscape), self.size)
-            if all_windows:
-                return found
-            self._snapshot = found
+        screen = self.screen()
+        if self.platform == "Android" and all_windows:
+            return android(screen.windows, self._toast, int(self.landscape), self.size)
+        if self._snapshot is None and self.platform == "Android":
+            self._snapshot = android((screen.active,), self._toast, int(self.landscape), self.size)
+        elif self._snapshot is None:
+            own = [each for each in screen.windows if each.package == screen.active.package or each.kind == "keyboard"]
+            inside = [each for each in own if each.kind != "bar"]
+            app = self._apps.active if screen.active.package == self._apps.active.id else self._apps.system
+            self._snapshot = ios(inside, app.label, screen.active.package, self.size)
         return self._snapshot
 
     def picture(self) -> bytes:
-        screen = self._screen()
+        screen = self.screen()
         if self._picture is None:
-            self._picture = draw(screen.windows, self._toast, self.size, self.scale)
+            self._picture = draw(screen.windows, self._toast, self.size, self.device.density, self.ratio)
         return self._picture
+
+    def screen(self) -> Screen:
+        """The windows as they lie now."""
+        if self._apps.became_ready() or (self._made is not None and self._apps.active.animated):
+            self.changed()
+        if self._made is None:
+            typist = self._typist
+            self._made = arrange(
+                [(app.id, one, one.build()) for app, one in self._apps.stack()],
+                device=self.device,
+                landscape=self.landscape,
+                faults=self.faults,
+                tick=self.reads,
+                focus=(typist.serial, typist.rid) if typist.shown else (0, ""),
+                keys=(typist.write, typist.erase, typist.enter, typist.hide),
+                overlays=[(app.id, one) for app, one in self._apps.overlays()] if self.platform == "Android" else (),
+            )
+        return self._made
 
     # -- inputs
 
@@ -129,10 +147,10 @@ class Phone:
         self._touch("long_press", point, session)
 
     def swipe(self, start: Point, end: Point, session: str) -> int:
-        window, trail = under(self._screen(), start)
+        window, trail = under(self.screen(), start)
         moved = 0
         scroller = next((node for node in reversed(trail) if node.reach > 0), None)
-        if scroller is not None and window is not None and not window.modal:
+        if scroller is not None and window is not None and not window.modal and not self.faults.stuck_scroll:
             offsets = self._apps.top.offsets
             before = min(offsets.get(scroller.widget.rid, 0), scroller.reach)
             offsets[scroller.widget.rid] = min(scroller.reach, max(0, before + start.y - end.y))
@@ -150,14 +168,19 @@ class Phone:
             raise InvalidElementState(f"Cannot set the element to '{text}'. Did you interact with the correct element?")
         widget = node.widget
         shown = "•" * len(text) if widget.password else text
-        window = self._screen().active
-        self._log("text" if text else "clear", session, value=shown, hit=describe(node, window, acted=True))
+        self._log(
+            "text" if text else "clear", session, value=shown, hit=describe(node, self.screen().active, acted=True)
+        )
         self._toast = ""
+        if replace:
+            self._typist.clear(widget)
         pressed_enter = text.endswith("\\n")
         value = text.replace("\\n", "") if pressed_enter else text
-        self._put(widget, value if replace else widget.text + value)
+        if value:
+            kept = "" if replace and self.faults.typing != "appended" else widget.text
+            self._typist.put(widget, kept, value)
         if pressed_enter:
-            self._enter()
+            self._typist.enter()
 
     def key(self, code: int, session: str) -> None:
         self._log("key", session, value=str(code))
@@ -165,31 +188,30 @@ class Phone:
         if code == BACK:
             self._back()
         elif code == HOME:
-            self._home()
+            self._apps.home()
         elif code == ENTER:
-            self._enter()
+            self._typist.enter()
         elif code == DELETE:
-            self._erase()
+            self._typist.erase()
         elif 7 <= code <= 16:
-            self._type(str(code - 7))
+            self._typist.write(str(code - 7))
         elif 29 <= code <= 54:
-            self._type(chr(ord("a") + code - 29))
+            self._typist.write(chr(ord("a") + code - 29))
         elif code == SPACE:
-            self._type(" ")
+            self._typist.write(" ")
         self.changed()
 
     def write(self, text: str, session: str) -> None:
-        widget = self._focused()
+        widget = self._typist.field()
         secret = widget is not None and widget.password
         self._log("text", session, value="•" * len(text) if secret else text)
-        self._type(text)
-        self.changed()
+        self._typist.write(text)
 
     def hide_keyboard(self, session: str) -> bool:
         shown = self.keyboard_shown
         if shown:
             self._log("hide_keyboard", session)
-            self._hide()
+            self._typist.hide()
         return shown
 
     def rotate(self, landscape: bool, session: str) -> None:
@@ -198,13 +220,14 @@ class Phone:
         self.changed()
 
     def activate(self, package: str, session: str) -> None:
-        if package not in self._apps.installed:
-            raise UnknownError(
-                f"Unable to resolve the launchable activity of '{package}'. Original error: No activity found"
-            )
+        refuse_launch(package, self._apps.installed, self.platform, self.faults.launch)
         self._log("launch", session, value=package)
         self._toast = ""
+        if self.faults.launch == "nothing":
+            return
         self.launch(package)
+        if self.faults.launch == "popup":
+            self.popup()
 
     def terminate(self, package: str, session: str) -> bool:
         self._log("terminate", session, value=package)
@@ -230,7 +253,7 @@ class Phone:
             "foreground": self._apps.front,
             "page": self._apps.top.name,
             "keyboard_shown": self.keyboard_shown,
-            "focus": self._focus[1] if self.keyboard_shown else "",
+            "focus": self._typist.rid if self.keyboard_shown else "",
             "toast": self._toast,
             "landscape": self.landscape,
             "permission_popup": self.permission_popup,
@@ -254,13 +277,22 @@ class Phone:
         self.acts.clear()
         self.landscape = False
         self._apps = Apps(self._kinds, self, self._clock)
-        self._focus = (0, "")
-        self._keyboard = False
+        self._typist = Typist(self)
         self._toast = ""
-        self._tick = 0
+        self.reads = 0
         self.changed()
 
+    def changed(self) -> None:
+        """Forgets what was made of the last screen."""
+        self._made: Screen | None = None
+        self._snapshot: Snapshot | None = None
+        self._picture: bytes | None = None
+
     # -- what apps ask for (Shell)
+
+    @property
+    def top(self) -> Page:
+        return self._apps.top
 
     def toast(self, text: str) -> None:
         self._toast = text
@@ -270,7 +302,7 @@ class Phone:
         self.changed()
 
     def focus(self, rid: str) -> None:
-        self._focus, self._keyboard = (self._apps.top.serial, rid), True
+        self._typist.focus(rid)
 
     def installed(self) -> list[tuple[str, str]]:
         return self._apps.icons()
@@ -278,32 +310,13 @@ class Phone:
     def connect_reads(self) -> int:
         return self.faults.connect_reads
 
-    def changed(self) -> None:
-        """Forgets what was made of the last screen."""
-        self._made: Screen | None = None
-        self._snapshot: Snapshot | None = None
-        self._picture: bytes | None = None
+    def now(self) -> float:
+        return self._clock()
 
-    # -- the screen
-
-    def _screen(self) -> Screen:
-        if self._apps.became_ready():
-            self.changed()
-        if self._made is None:
-            self._made = arrange(
-                [(app.package, one, one.build()) for app, one in self._apps.stack()],
-                udid=self.udid,
-                size=self.size,
-                scale=self.scale,
-                faults=self.faults,
-                tick=self._tick,
-                focus=self._focus if self.keyboard_shown else (0, ""),
-                keys=(self._type, self._erase, self._enter, self._hide),
-            )
-        return self._made
+    # -- how inputs arrive
 
     def _touch(self, kind: Literal["tap", "long_press"], point: Point, session: str) -> None:
-        aimed = aim(self._screen(), point, held=kind == "long_press")
+        aimed = aim(self.screen(), point, held=kind == "long_press")
         self._log(kind, session, at=point, hit=aimed.hit)
         self._toast = ""
         if aimed.field is not None:
@@ -312,60 +325,21 @@ class Phone:
             aimed.press()
         self.changed()
 
-    # -- typing
-
-    def _focused(self) -> Widget | None:
-        serial, rid = self._focus
-        if not rid or serial != self._apps.top.serial:
-            return None
-        nodes = self._screen().active.root.walk()
-        return next((node.widget for node in nodes if node.widget.rid == rid and node.widget.editable), None)
-
-    def _put(self, widget: Widget, value: str) -> None:
-        limit = widget.max_length
-        if widget.on_text is not None:
-            widget.on_text(value[:limit] if limit > 0 else value)
-        self.changed()
-
-    def _type(self, text: str) -> None:
-        widget = self._focused()
-        if widget is not None:
-            self._put(widget, widget.text + text)
-
-    def _erase(self) -> None:
-        widget = self._focused()
-        if widget is not None:
-            self._put(widget, widget.text[:-1])
-
-    def _enter(self) -> None:
-        widget = self._focused()
-        if widget is not None and widget.on_enter is not None:
-            widget.on_enter()
-        else:
-            self._hide()
-        self.changed()
-
-    def _hide(self) -> None:
-        self._keyboard = False
-        self.changed()
-
     def _back(self) -> None:
-        if self.keyboard_shown:
-            self._hide()
-            return
-        screen, app = self._screen(), self._apps.active
-        if screen.cancel is not None:
+        screen, app = self.screen(), self._apps.active
+        if self.platform == "iOS":  # there is no such key: the driver looks for a way back on the screen
+            if (press := way_back(screen)) is not None:
+                press()
+        elif self.keyboard_shown:
+            self._typist.hide()
+        elif screen.cancel is not None:
             screen.cancel()
         elif screen.active.modal:
             return
         elif len(app.pages) > 1:
             app.close()
         else:
-            self._home()
-
-    def _home(self) -> None:
-        self._apps.home()
-        self.changed()
+            self._apps.home()
 
     def _log(
         self,

@@ -12,7 +12,7 @@ from zlib import crc32
 
 from PIL import Image, ImageDraw
 
-from apex_lab.phone.fonts import SHAPES_RTL, font, text_width, wrap
+from apex_lab.phone.fonts import SHAPES_RTL, font_for, text_width, wrap
 from apex_lab.phone.geometry import Rect
 from apex_lab.phone.layout import Node, text_px
 from apex_lab.phone.views import Placed, shown_text
@@ -24,6 +24,7 @@ GREY: Colour = (110, 115, 122)
 PAPER: Colour = (246, 247, 249)
 LINE: Colour = (214, 217, 222)
 BLUE: Colour = (26, 95, 180)
+NIGHT: Colour = (24, 30, 44)
 WHITE: Colour = (255, 255, 255)
 ICONS: tuple[Colour, ...] = ((26, 95, 180), (38, 133, 84), (190, 90, 30), (140, 60, 150), (180, 50, 60), (20, 120, 130))
 
@@ -31,18 +32,19 @@ _KEEP = 48
 _drawn: OrderedDict[object, bytes] = OrderedDict()
 
 
-def draw(windows: Sequence[Placed], toast: str, size: tuple[int, int], scale: float) -> bytes:
-    """The screen as PNG; a modal window dims what lies under it."""
-    key = (size, toast, tuple((w.modal, w.rtl, _trace(w.root, w.focus)) for w in windows))
+def draw(windows: Sequence[Placed], toast: str, size: tuple[int, int], density: float, ratio: int = 1) -> bytes:
+    """The screen as PNG, `ratio` pixels a window unit; a modal window dims what lies under it."""
+    key = (size, ratio, toast, tuple((w.modal, w.rtl, _trace(w.root, w.focus)) for w in windows))
     known = _drawn.get(key)
     if known is not None:
         _drawn.move_to_end(key)
         return known
+    size, scale = (size[0] * ratio, size[1] * ratio), density * ratio
     image = Image.new("RGB", size, PAPER)
     for window in windows:
         if window.modal:
             image = Image.blend(image, Image.new("RGB", size, (0, 0, 0)), 0.45)
-        _paint(ImageDraw.Draw(image), window.root, window, scale)
+        _paint(ImageDraw.Draw(image), window.root.enlarged(ratio), window, scale)
     if toast:
         _toast(ImageDraw.Draw(image), toast, size, scale)
     png = encode(image)
@@ -62,7 +64,7 @@ def encode(image: Image.Image) -> bytes:
 def put_text(pen: ImageDraw.ImageDraw, spot: tuple[int, int], text: str, size: int, fill: Colour) -> None:
     """One line of text with its upper left corner at `spot`, right-to-left letters joined where Pillow can."""
     rtl = SHAPES_RTL and any("\u0590" <= letter <= "\u08ff" for letter in text)
-    pen.text(spot, text, fill=fill, font=font(size), direction="rtl" if rtl else None)
+    pen.text(spot, text, fill=fill, font=font_for(text, size), direction="rtl" if rtl else None)
 
 
 def _trace(node: Node, focus: str) -> object:
@@ -76,6 +78,7 @@ def _trace(node: Node, focus: str) -> object:
         widget.checked,
         widget.enabled,
         widget.selected,
+        widget.portion,
         bool(focus) and widget.rid == focus,
         tuple(_trace(child, focus) for child in node.children),
     )
@@ -83,7 +86,7 @@ def _trace(node: Node, focus: str) -> object:
 
 def _paint(pen: ImageDraw.ImageDraw, node: Node, window: Placed, scale: float) -> None:
     box = node.rect
-    if box.empty:
+    if box.empty or node.hidden:
         return
     edge = (box.left, box.top, box.right - 1, box.bottom - 1)
     radius = round(6 * scale)
@@ -124,6 +127,14 @@ def _paint(pen: ImageDraw.ImageDraw, node: Node, window: Placed, scale: float) -
             label = node.text
         case "small":
             label, ink = node.text, GREY
+        case "dark":
+            pen.rectangle(edge, fill=NIGHT)
+        case "piece":
+            pen.ellipse(edge, fill=ICONS[crc32(node.desc.encode()) % len(ICONS)], outline=WHITE)
+            label, ink, middle = node.text, WHITE, True
+        case "progress":
+            pen.rectangle(edge, fill=LINE)
+            pen.rectangle((*edge[:2], box.left + round((box.width - 1) * node.widget.portion), edge[3]), fill=BLUE)
         case "none":
             pass
     if label:

@@ -6,61 +6,21 @@ The picture is drawn from the bounds. What the dump is made of says whether the 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path as FilePath
 
 from PIL import Image, ImageDraw
 
 from apex_lab.phone import picture
 from apex_lab.phone.acts import ActKind, ActLog, Hit
+from apex_lab.phone.device import Platform
 from apex_lab.phone.errors import InvalidArgument, InvalidElementState, RecordingError, UnknownError
 from apex_lab.phone.faults import Faults
 from apex_lab.phone.fonts import wrap
 from apex_lab.phone.geometry import Point, Rect
-from apex_lab.phone.handset import Platform
-from apex_lab.phone.views import Path, Snapshot, View
+from apex_lab.phone.recording import EDITABLE, Recording, bounds, collect, elements_of, hit_of, label_of, record
+from apex_lab.phone.views import Snapshot, View
 from apex_lab.phone.xmltree import Element, read, write
-
-_BOUNDS = re.compile(r"\[(-?\d+),(-?\d+)\]\[(-?\d+),(-?\d+)\]")
-_EDITABLE = ("EditText", "TextField", "SecureTextField", "SearchField")
-FALLBACK = {"Android": (1080, 2400), "iOS": (390, 844)}
-
-
-@dataclass(kw_only=True)
-class Recording:
-    """One page source: `data` as recorded, `raw` as text, `tree` as far as it can be read.
-
-    `changed` after something was typed into the tree.
-    """
-
-    name: str
-    data: bytes
-    raw: str
-    tree: Element | None
-    platform: Platform
-    size: tuple[int, int]
-    changed: bool = False
-
-
-def record(name: str, raw: bytes) -> Recording:
-    """A page source as a screen; never raises: what cannot be read is served as it is."""
-    tree = read(raw)
-    text = raw.decode("utf-8", "replace")
-    platform: Platform = "iOS" if "XCUIElementType" in text or "<AppiumAUT" in text else "Android"
-    boxes = [box for each in _elements(tree) if (box := bounds(each)) is not None]
-    declared = _number(tree, "width"), _number(tree, "height")
-    largest = (max((b.right for b in boxes), default=0), max((b.bottom for b in boxes), default=0))
-    if declared[0] and declared[1]:
-        size = declared
-    elif platform == "iOS" and boxes:
-        size = (boxes[0].width, boxes[0].height)
-    else:
-        size = largest
-    return Recording(
-        name=name, data=raw, raw=text, tree=tree, platform=platform, size=size if min(size) > 0 else FALLBACK[platform]
-    )
 
 
 def recorded_phones(folder: str | FilePath, *, advance: bool = True) -> list[RecordedPhone]:
@@ -99,16 +59,20 @@ class RecordedPhone:
         return self._screen.size
 
     @property
+    def animated(self) -> bool:
+        return bool(self.faults.moving)
+
+    @property
     def landscape(self) -> bool:
         return self.size[0] > self.size[1]
 
     @property
     def package(self) -> str:
         """The first package named in the tree; on iOS the name of the application."""
-        for element in _elements(self._screen.tree):
+        for element in elements_of(self._screen.tree):
             if name := element.get("package", "") or element.get("bundleId", ""):
                 return name
-        return next((name for each in _elements(self._screen.tree) if (name := each.get("name", ""))), "")
+        return next((name for each in elements_of(self._screen.tree) if (name := each.get("name", ""))), "")
 
     @property
     def activity(self) -> str:
@@ -116,14 +80,14 @@ class RecordedPhone:
 
     @property
     def keyboard_shown(self) -> bool:
-        return any("Keyboard" in str(element.tag) for element in _elements(self._screen.tree))
+        return any("Keyboard" in str(element.tag) for element in elements_of(self._screen.tree))
 
     @property
     def _screen(self) -> Recording:
         return self._screens[self._at]
 
     @property
-    def _pixels_per_unit(self) -> int:
+    def ratio(self) -> int:
         if self.platform == "Android":
             return 1
         return 3 if self.size[1] >= 780 else 2
@@ -136,7 +100,7 @@ class RecordedPhone:
             "platformVersion": "14" if android else "17.0",
             "deviceName": f"{self.udid} (recorded)",
             "deviceScreenSize": f"{self.size[0]}x{self.size[1]}",
-            "pixelRatio": self._pixels_per_unit,
+            "pixelRatio": self.ratio,
         }
 
     def source(self, *, all_windows: bool = False) -> str:
@@ -151,11 +115,11 @@ class RecordedPhone:
             if tree is None:
                 raise RecordingError(self.udid, "the empty tree cannot be built")
             return Snapshot(root=tree, views=views)
-        _collect(tree, (self._at,), views)
+        collect(tree, (self._at,), views)
         return Snapshot(root=tree, views=views, by_path={view.path: view for view in views.values()})
 
     def picture(self) -> bytes:
-        return _draw(self._screen, self.size, self._pixels_per_unit)
+        return _draw(self._screen, self.size, self.ratio)
 
     def tap(self, point: Point, session: str) -> None:
         self._input("tap", session, at=point)
@@ -169,12 +133,12 @@ class RecordedPhone:
 
     def set_text(self, view: View, text: str, session: str, *, replace: bool) -> None:
         kind = view.element.get("class", "") or view.tag
-        if not kind.endswith(_EDITABLE):
+        if not kind.endswith(EDITABLE):
             raise InvalidElementState(f"Cannot set the element to '{text}'. Did you interact with the correct element?")
         name = "text" if self.platform == "Android" else "value"
         before = view.element.get(name, "")
         empty = replace or view.element.get("showing-hint", "") == "true" or before == view.element.get("hint", "")
-        self._log("text" if text else "clear", session, value=text, hit=_hit(view))
+        self._log("text" if text else "clear", session, value=text, hit=hit_of(view))
         view.element.set(name, text if empty else before + text)
         self._screen.changed = True
 
@@ -235,7 +199,7 @@ class RecordedPhone:
         self._screens = [record(s.name, s.data) if s.changed else s for s in self._screens]
 
     def _packages(self) -> set[str]:
-        found = {e.get("package", "") for screen in self._screens for e in _elements(screen.tree)}
+        found = {e.get("package", "") for screen in self._screens for e in elements_of(screen.tree)}
         return (found | {self.package}) - {""}
 
     def _input(
@@ -243,7 +207,7 @@ class RecordedPhone:
     ) -> None:
         under = [v for v in self.snapshot().views.values() if at is not None and v.rect.holds(at)]
         deepest = max(under, key=lambda view: len(view.path), default=None)
-        self._log(kind, session, at=at, to=to, value=value, hit=_hit(deepest) if deepest else None)
+        self._log(kind, session, at=at, to=to, value=value, hit=hit_of(deepest) if deepest else None)
         if self._advance and self._at + 1 < len(self._screens):
             self._at += 1
 
@@ -260,58 +224,11 @@ class RecordedPhone:
         self.acts.add(kind, session, self._screen.name, at=at, to=to, value=value, hit=hit)
 
 
-def bounds(element: Element) -> Rect | None:
-    """The rectangle of an element of either platform; None when it says none."""
-    if (found := _BOUNDS.search(element.get("bounds", ""))) is not None:
-        left, top, right, bottom = (int(part) for part in found.groups())
-        return Rect(left, top, right, bottom)
-    x, y, wide, tall = (_number(element, name) for name in ("x", "y", "width", "height"))
-    return Rect(x, y, x + wide, y + tall) if element.get("x", "") and element.get("width", "") else None
-
-
-def _elements(tree: Element | None) -> Iterable[Element]:
-    return () if tree is None else (each for each in tree.iter() if isinstance(each.tag, str))
-
-
-def _number(element: Element | None, name: str) -> int:
-    value = element.get(name, "") if element is not None else ""
-    return round(float(value)) if re.fullmatch(r"-?\d+(\.\d+)?", value) else 0
-
-
-def _collect(element: Element, path: Path, views: dict[Element, View]) -> None:
-    views[element] = View(element=element, rect=bounds(element) or Rect(0, 0, 0, 0), path=path)
-    for number, child in enumerate(each for each in element if isinstance(each.tag, str)):
-        _collect(child, (*path, number), views)
-
-
-def _label(element: Element) -> str:
-    text = (
-        element.get("text", "")
-        or element.get("label", "")
-        or element.get("value", "")
-        or element.get("content-desc", "")
-    )
-    return "•" * len(text) if element.get("password", "") == "true" or "Secure" in str(element.tag) else text
-
-
-def _hit(view: View) -> Hit:
-    element = view.element
-    return Hit(
-        id=element.get("resource-id", "") or element.get("name", ""),
-        cls=element.get("class", "") or view.tag,
-        text=_label(element),
-        desc=element.get("content-desc", ""),
-        bounds=view.rect.bounds(),
-        package=element.get("package", ""),
-        acted=element.get("clickable", "") == "true" or element.get("accessible", "") == "true",
-    )
-
-
 def _draw(screen: Recording, size: tuple[int, int], pixels: int) -> bytes:
     image = Image.new("RGB", (size[0] * pixels, size[1] * pixels), picture.WHITE)
     pen = ImageDraw.Draw(image)
     letters = max(10, min(size) * pixels // 30)
-    for element in _elements(screen.tree):
+    for element in elements_of(screen.tree):
         box = bounds(element)
         if box is None or element.get("visible", "") == "false":
             continue
@@ -321,7 +238,7 @@ def _draw(screen: Recording, size: tuple[int, int], pixels: int) -> bytes:
         acts = element.get("clickable", "") == "true"
         edge = (box.left, box.top, box.right - 1, box.bottom - 1)
         pen.rectangle(edge, outline=picture.BLUE if acts else picture.LINE, width=2 if acts else 1)
-        if (label := _label(element)) and not len(element):
+        if (label := label_of(element)) and not len(element):
             for number, line in enumerate(wrap(label[:200], letters, max(1, box.width - 8))[:8]):
                 spot = (box.left + 4, box.top + 4 + number * round(letters * 1.3))
                 if spot[1] + letters // 2 < box.bottom:

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import msgspec
 
-from apex_lab.phone.app import App, Page, Shell
+from apex_lab.phone.app import App, Page, Shell, identity
 from apex_lab.phone.apps import LAUNCHER
 from apex_lab.phone.apps.system import System
 from apex_lab.phone.errors import InvalidArgument
-from apex_lab.phone.widgets import page, space, text
+from apex_lab.phone.widgets import Widget, space, text
+from apex_lab.phone.windows import page
 
 
 class Apps:
@@ -21,10 +22,11 @@ class Apps:
     def __init__(self, kinds: Sequence[type[App[Any]]], shell: Shell, clock: Callable[[], float]) -> None:
         self._clock = clock
         self.system = System(shell)
-        self.installed: dict[str, App[Any]] = {kind.package: kind(shell) for kind in kinds}
+        self.installed: dict[str, App[Any]] = {app.id: app for app in (kind(shell) for kind in kinds)}
         self._ready_at = 0.0
-        self.front = LAUNCHER
-        self.installed[LAUNCHER].start()
+        self._launcher = identity(LAUNCHER, shell.platform)
+        self.front = self._launcher
+        self.installed[self._launcher].start()
 
     def icons(self) -> list[tuple[str, str]]:
         """(package, label) of what the launcher shows."""
@@ -48,7 +50,7 @@ class Apps:
 
     def home(self) -> None:
         self.system.pages.clear()
-        self.launch(LAUNCHER)
+        self.launch(self._launcher)
 
     def terminate(self, package: str) -> bool:
         """Whether it was running; what was in front gives way to the launcher."""
@@ -73,6 +75,10 @@ class Apps:
             self._ready_at = 0.0
             return True
         return False
+
+    def overlays(self) -> list[tuple[App[Any], Widget]]:
+        """What running apps keep over all others."""
+        return [(app, one) for app in self.installed.values() if app.pages and (one := app.overlay()) is not None]
 
     def stack(self) -> list[tuple[App[Any], Page]]:
         """The pages one over the other, lowest first."""

@@ -6,17 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from apex_lab.phone.app import Page
+from apex_lab.phone.device import Device
 from apex_lab.phone.faults import Faults
 from apex_lab.phone.geometry import Rect
 from apex_lab.phone.keyboard import HEIGHT_DP, keyboard
 from apex_lab.phone.keyboard import PACKAGE as KEYBOARD_PACKAGE
 from apex_lab.phone.layout import Node, Style, height_of, place
 from apex_lab.phone.views import Placed
-from apex_lab.phone.widgets import Handler, Widget, Window, row, text
+from apex_lab.phone.widgets import Handler, Widget, row, text
+from apex_lab.phone.windows import Window
 
 STATUS_DP = 24
 DIALOG_DP = 312
 _DECOR = Widget(cls="android.widget.FrameLayout")
+_BEYOND = 12
+_IOS_WORDS = {"Navigate up": "Back"}
 Keys = tuple[Callable[[str], None], Handler, Handler, Handler]
 
 
@@ -32,65 +36,74 @@ class Screen:
 def arrange(
     stack: Sequence[tuple[str, Page, Window]],
     *,
-    udid: str,
-    size: tuple[int, int],
-    scale: float,
+    device: Device,
+    landscape: bool,
     faults: Faults,
     tick: int,
     focus: tuple[int, str],
     keys: Keys,
+    overlays: Sequence[tuple[str, Widget]] = (),
 ) -> Screen:
     """Places the pages of a stack (package, page, window; lowest first) and what the system shows around them.
 
     Only the last full page and the dialogs above it are on the screen. `focus` is (serial of a page, resource id) of
-    the field that has the cursor, which brings the keyboard.
+    the field that has the cursor, which brings the keyboard. `overlays` are (package, widget) that lie over all pages.
     """
-    whole = Rect(0, 0, *size)
+    whole, scale, ios = Rect(0, 0, *device.size(landscape)), device.density, device.platform == "iOS"
     status = round(STATUS_DP * scale)
     keys_top = whole.bottom - min(round(HEIGHT_DP * scale), whole.height // 2)
-    lowest = max((n for n, (_, _, window) in enumerate(stack) if not window.dialog), default=0)
+    lowest = max((n for n, (_, _, window) in enumerate(stack) if window.kind == "page"), default=0)
     placed: list[Placed] = []
     for package, page, window in stack[lowest:]:
         style = Style(
             scale=scale,
             rtl=window.rtl,
-            labels=faults.relabel,
+            labels={**_IOS_WORDS, **faults.relabel} if ios else faults.relabel,
             seed=faults.shuffle,
             offsets=page.offsets,
             moving=faults.moving,
             tick=tick,
+            beyond=_BEYOND if ios else 0,
         )
         focused = focus[1] if focus[0] == page.serial else ""
         room = whole._replace(top=status)
         if focused and window.resizes:
             room = room._replace(bottom=keys_top)
-        if window.dialog:
-            limit = keys_top if focused else whole.bottom
-            decor = room = _centred(window.body, whole._replace(top=status, bottom=limit), style)
-        else:
+        if window.kind == "page":
             decor = whole
+        else:
+            limit = keys_top if focused else whole.bottom
+            decor = room = _above(window, whole._replace(top=status, bottom=limit), style)
         root = Node(_DECOR, decor, decor, children=[place(window.body, room, decor, style)])
         placed.append(
             Placed(
                 root=root,
-                package=window.package or package,
+                package=device.package(window.package or package),
                 serial=page.serial,
                 activity=window.activity,
+                kind=window.kind,
                 rtl=window.rtl,
-                modal=window.dialog,
                 focus=focused,
             )
         )
-    around = [_system(_status(udid), whole._replace(bottom=status), "com.android.systemui", scale)]
+    bar = place(_status(device.udid), whole._replace(bottom=status), whole, Style(scale=scale))
+    around = [Placed(root=bar, package=device.package("com.android.systemui"), serial=-1, kind="bar")]
+    for number, (package, widget) in enumerate(overlays):
+        spot = place(Widget(arrange="frame", children=(widget,)), whole, whole, Style(scale=scale)).children[0]
+        around.append(Placed(root=spot, package=package, serial=-10 - number, kind="overlay"))
     if focus[1]:
-        around.append(_system(keyboard(*keys), whole._replace(top=keys_top), KEYBOARD_PACKAGE, scale))
+        keyed = place(keyboard(*keys), whole._replace(top=keys_top), whole, Style(scale=scale))
+        around.append(Placed(root=keyed, package=KEYBOARD_PACKAGE, serial=-2, kind="keyboard"))
     return Screen(windows=(*placed, *around), active=placed[-1], cancel=stack[-1][2].cancel)
 
 
-def _centred(body: Widget, room: Rect, style: Style) -> Rect:
-    wide = min(style.px(DIALOG_DP), room.width)
-    tall = min(room.height, height_of(body, wide, style))
+def _above(window: Window, room: Rect, style: Style) -> Rect:
+    """The place of a dialog, in the middle, or of a sheet, at the lower end."""
+    wide = room.width if window.kind == "sheet" else min(style.px(DIALOG_DP), room.width)
+    tall = min(room.height, height_of(window.body, wide, style))
     left, top = room.left + (room.width - wide) // 2, room.top + (room.height - tall) // 2
+    if window.kind == "sheet":
+        top = room.bottom - tall
     return Rect(left, top, left + wide, top + tall)
 
 
@@ -101,7 +114,3 @@ def _status(udid: str) -> Widget:
         height=STATUS_DP,
         look="bar",
     )
-
-
-def _system(body: Widget, frame: Rect, package: str, scale: float) -> Placed:
-    return Placed(root=place(body, frame, frame, Style(scale=scale)), package=package, serial=0)

@@ -16,7 +16,14 @@ from aiohttp import web
 from apex_lab.phone import commands as c
 from apex_lab.phone import mobile
 from apex_lab.phone.commands import Call, Command
-from apex_lab.phone.errors import InvalidArgument, InvalidSession, SessionNotCreated, UnknownCommand, WireError
+from apex_lab.phone.errors import (
+    DriverDied,
+    InvalidArgument,
+    InvalidSession,
+    SessionNotCreated,
+    UnknownCommand,
+    WireError,
+)
 from apex_lab.phone.handset import Handset
 from apex_lab.phone.lab import add_lab_routes
 from apex_lab.phone.sessions import Session, Sessions
@@ -53,6 +60,9 @@ ROUTES: tuple[tuple[str, str, str, Command], ...] = (
     ("POST", "/actions", "actions", c.actions),
     ("DELETE", "/actions", "release", c.nothing),
     ("POST", "/back", "back", c.back),
+    ("GET", "/ime/available_engines", "ime", c.imes),
+    ("GET", "/ime/active_engine", "ime", c.ime),
+    ("POST", "/ime/activate", "ime", c.set_ime),
     ("GET", "/contexts", "contexts", c.contexts),
     ("GET", "/context", "contexts", c.get_context),
     ("POST", "/context", "contexts", c.set_context),
@@ -63,10 +73,6 @@ ROUTES: tuple[tuple[str, str, str, Command], ...] = (
     ("POST", "/execute/sync", "execute", mobile.execute),
 )
 ACTS = frozenset({"click", "clear", "value", "rotate", "actions", "back"})
-_CRASHED = (
-    "An unknown server-side error occurred while processing the command. Original error: 'POST /{command}' cannot be "
-    "proxied to UiAutomator2 server because the instrumentation process is not running (probably crashed)"
-)
 
 
 class PhoneServer:
@@ -98,6 +104,12 @@ class PhoneServer:
         sent = (await _body(request)).get("capabilities")
         wanted = _merged(sent)
         phone = self._pick(wanted)
+        if phone.faults.create_fails > 0:
+            phone.faults = phone.faults.changed({"create_fails": phone.faults.create_fails - 1})
+            raise SessionNotCreated(
+                "The instrumentation process cannot be initialized. Make sure the application "
+                "under test does not crash and investigate the logcat output."
+            )
         timeout = wanted.get("newCommandTimeout", 60)
         given = {**phone.capabilities(), **wanted, "apex:simulated": True, "udid": phone.udid}
         seconds = float(timeout) if isinstance(timeout, int | float) else 60.0
@@ -105,6 +117,9 @@ class PhoneServer:
         package = wanted.get("appPackage", wanted.get("bundleId"))
         if isinstance(package, str):
             phone.activate(package, session.id)
+        if phone.faults.stillborn > 0:
+            phone.faults = phone.faults.changed({"stillborn": phone.faults.stillborn - 1})
+            self.sessions.end(session)
         return _value({"sessionId": session.id, "capabilities": given})
 
     def _pick(self, wanted: Mapping[str, object]) -> Handset:
@@ -143,6 +158,11 @@ class PhoneServer:
         session, phone = call.session, call.session.phone
         faults = phone.faults
         acting = name in ACTS or name in mobile.ACTING
+        if faults.driver_death is not None:
+            session.died = faults.driver_death
+            phone.faults = faults = faults.changed({"driver_death": None})
+        if session.died is not None:
+            raise DriverDied(session.died, name)
         if not faults.latency_after:
             await self._wait(faults.latency(name), session)
         if name == "source" and (failure := self._source_error(phone)) is not None:
@@ -160,7 +180,7 @@ class PhoneServer:
         if acting and faults.session_death == "after_act":
             phone.faults = phone.faults.changed({"session_death": None})
             self.sessions.end(session)
-            return _crash(name)
+            raise DriverDied("instrumentation", name)
         if acting and faults.answer_lost:
             phone.faults = phone.faults.changed({"answer_lost": None})
             if request.transport is not None:
@@ -205,11 +225,6 @@ def _value(value: object) -> web.Response:
         charset="utf-8",
         headers={"Cache-Control": "no-cache"},
     )
-
-
-def _crash(name: str) -> web.Response:
-    body = {"value": {"error": "unknown error", "message": _CRASHED.format(command=name), "stacktrace": ""}}
-    return web.json_response(body, status=500)
 
 
 async def _body(request: web.Request) -> dict[str, object]:

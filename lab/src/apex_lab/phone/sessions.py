@@ -12,22 +12,40 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from apex_lab.phone.errors import InvalidSession, NoSuchElement, StaleElement
+from apex_lab.phone.device import Platform
+from apex_lab.phone.errors import DriverDeath, InvalidSession, NoSuchElement, SessionNotCreated, StaleElement
 from apex_lab.phone.handset import Handset
 from apex_lab.phone.locators import Locator, find
 from apex_lab.phone.views import Path, View
 
-DEFAULT_SETTINGS: dict[str, object] = {
-    "waitForIdleTimeout": 10000,
-    "waitForSelectorTimeout": 10000,
-    "enableMultiWindows": False,
-    "allowInvisibleElements": False,
-    "ignoreUnimportantViews": False,
-    "snapshotMaxDepth": 70,
-    "actionAcknowledgmentTimeout": 3000,
-    "keyInjectionDelay": 0,
-    "simpleBoundsCalculation": False,
+PORTS = ("systemPort", "wdaLocalPort", "mjpegServerPort", "chromedriverPort")
+"""Capabilities that name a port of the server's machine: no two sessions can have the same."""
+
+SETTINGS: dict[Platform, dict[str, object]] = {
+    "Android": {
+        "waitForIdleTimeout": 10000,
+        "waitForSelectorTimeout": 10000,
+        "enableMultiWindows": False,
+        "allowInvisibleElements": False,
+        "ignoreUnimportantViews": False,
+        "snapshotMaxDepth": 70,
+        "actionAcknowledgmentTimeout": 3000,
+        "keyInjectionDelay": 0,
+        "simpleBoundsCalculation": False,
+    },
+    "iOS": {
+        "waitForIdleTimeout": 10,
+        "animationCoolOffTimeout": 2,
+        "snapshotMaxDepth": 50,
+        "useFirstMatch": False,
+        "boundElementsByIndex": False,
+        "shouldUseCompactResponses": True,
+        "elementResponseAttributes": "type,label",
+        "mjpegServerFramerate": 10,
+        "respectSystemAlerts": False,
+    },
 }
+"""What a new session of a platform is set to. Mind the units: milliseconds on Android, seconds on iOS."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,19 +59,33 @@ class Handle:
 
 @dataclass(kw_only=True)
 class Session:
-    """One session. `lock` is the queue of its commands, `commands` how many run or wait in it."""
+    """One session. `lock` is the queue of its commands, `commands` how many run or wait in it.
+
+    `died`: the driver on the phone is gone, and how that shows.
+    """
 
     phone: Handset
     capabilities: dict[str, object]
     timeout: float
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    settings: dict[str, object] = field(default_factory=lambda: dict(DEFAULT_SETTINGS))
+    settings: dict[str, object] = field(default_factory=dict[str, object])
     implicit_ms: int = 0
     alive: bool = True
+    died: DriverDeath | None = None
     commands: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     last_used: float = field(default_factory=time.monotonic)
     handles: dict[str, Handle] = field(default_factory=dict[str, Handle])
+
+    def __post_init__(self) -> None:
+        self.settings = {**SETTINGS[self.phone.platform], **self.settings}
+
+    @property
+    def idle_seconds(self) -> float:
+        """How long a read waits at most for the screen to be idle."""
+        wait = self.settings.get("waitForIdleTimeout")
+        seconds = float(wait) if isinstance(wait, int | float) else 10.0
+        return seconds / 1000 if self.phone.platform == "Android" and isinstance(wait, int | float) else seconds
 
     @property
     def all_windows(self) -> bool:
@@ -94,12 +126,23 @@ class Sessions:
         self._clock = clock
 
     def create(self, phone: Handset, capabilities: dict[str, object], timeout: float) -> Session:
-        """A new session; the one that the phone had ends."""
+        """A new session; the one that the phone had ends. Raises SessionNotCreated for a port that is taken."""
+        for other in self._open.values():
+            for name in PORTS:
+                if capabilities.get(name) is not None and other.phone is not phone:
+                    self._check_port(name, capabilities[name], other)
         for old in self.of(phone):
             self.end(old)
         session = Session(phone=phone, capabilities=capabilities, timeout=timeout, last_used=self._clock())
         self._open[session.id] = session
         return session
+
+    def _check_port(self, name: str, port: object, other: Session) -> None:
+        if any(other.capabilities.get(each) == port for each in PORTS):
+            raise SessionNotCreated(
+                f"The port #{port} ({name}) is already in use by the session {other.id} of {other.phone.udid}. "
+                "Give each device a port of its own"
+            )
 
     def get(self, session_id: str) -> Session:
         """Raises InvalidSession when it is over."""

@@ -59,3 +59,10 @@ def describe(node: Node, window: Placed, *, acted: bool) -> Hit:
         package=window.package,
         acted=acted,
     )
+
+
+def way_back(screen: Screen) -> Handler | None:
+    """What the first button of the navigation bar does, where there is one: the way back on iOS."""
+    bar = next((node for node in screen.active.root.walk() if node.widget.rid == "action_bar"), None)
+    first = next((node for node in bar.walk() if node.widget.on_tap), None) if bar else None
+    return first.widget.on_tap if first is not None and first.widget.desc == "Navigate up" else None

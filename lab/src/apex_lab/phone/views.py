@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from apex_lab.phone.geometry import Rect
+from apex_lab.phone.geometry import Point, Rect
 from apex_lab.phone.layout import Node
+from apex_lab.phone.windows import WindowKind
 from apex_lab.phone.xmltree import Element, child, printable, root
 
 Path = tuple[int, ...]
@@ -30,6 +32,11 @@ class View:
     def tag(self) -> str:
         return str(self.element.tag)
 
+    @property
+    def middle(self) -> Point:
+        """Where a click on the element goes: the middle of what can be seen of it."""
+        return self.rect.center if self.node is None else self.node.rect.center
+
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
@@ -42,15 +49,20 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placed:
-    """A window on the screen. `serial` names the page instance; `modal` swallows touches outside of it."""
+    """A window on the screen. `serial` names the page instance, below 0 what the system shows around it."""
 
     root: Node
     package: str
     serial: int
     activity: str = ""
+    kind: WindowKind | Literal["overlay", "bar", "keyboard"] = "page"
     rtl: bool = False
-    modal: bool = False
     focus: str = ""
+
+    @property
+    def modal(self) -> bool:
+        """Whether it swallows touches beside it."""
+        return self.kind in ("dialog", "sheet")
 
 
 def android(windows: Iterable[Placed], toast: str, rotation: int, size: tuple[int, int]) -> Snapshot:
@@ -88,7 +100,8 @@ def _add(
 ) -> None:
     element = child(parent, node.widget.cls.replace("$", "."), attributes(node, window, index, order))
     views[element] = View(element=element, rect=node.rect, path=path, node=node, package=window.package)
-    for order_, each in enumerate(node.children, start=1):
+    inside = () if node.widget.opaque else node.children
+    for order_, each in enumerate(inside, start=1):
         _add(element, each, window, (*path, each.index), each.index, order_, views)
 
 
@@ -102,7 +115,9 @@ NAMES = (
 
 
 def resource_id(rid: str, package: str) -> str:
-    """``title`` → ``<package>:id/title``; an id with its package stays."""
+    """``title`` → ``<package>:id/title``; an id with its package stays; ``#title`` is one of a web page: ``title``."""
+    if rid.startswith("#"):
+        return rid[1:]
     return rid if not rid or ":id/" in rid else f"{package}:id/{rid}"
 
 

@@ -13,9 +13,10 @@ from typing import Literal
 
 Arrange = Literal["column", "row", "frame", "grid"]
 Look = Literal[
-    "none", "page", "bar", "card", "text", "title", "small", "button", "round", "icon", "switch", "field", "key"
+    "none", "page", "bar", "card", "text", "title", "small", "button", "round", "icon", "switch", "field", "key",
+    "dark", "piece", "progress",
 ]  # fmt: skip
-Gravity = Literal["fill", "center", "bottom_end", "bottom"]
+Gravity = Literal["fill", "center", "bottom_end", "bottom", "end"]
 Handler = Callable[[], None]
 TextHandler = Callable[[str], None]
 
@@ -26,6 +27,8 @@ class Widget:
 
     `width`/`height` None: fills the row's rest, wraps the content; `grow` takes what the column has left.
     `on_text` makes it an editable field whose value is `text`; `scrolls` makes it a container with an offset.
+    `opaque` hides what is inside from the page source: it is drawn and takes touches, as in a game. `drifts` makes it
+    move with every read. `portion` is how much of a progress bar is full.
     """
 
     cls: str = "android.view.View"
@@ -48,6 +51,9 @@ class Widget:
     max_length: int = -1
     scrolls: bool = False
     shuffles: bool = False
+    opaque: bool = False
+    drifts: bool = False
+    portion: float = 0
     on_tap: Handler | None = None
     on_long: Handler | None = None
     on_text: TextHandler | None = None
@@ -173,19 +179,56 @@ def field(
     password: bool = False,
     max_length: int = -1,
     on_enter: Handler | None = None,
+    height: float = 52,
 ) -> Widget:
-    """An editable field; shows its hint while it is empty."""
+    """An editable field; shows its hint while it is empty. One higher than 60 dp is for several lines."""
     return Widget(
         cls="android.widget.EditText",
         text=value,
         hint=hint,
         rid=rid,
         look="field",
-        height=52,
+        height=height,
         on_text=on_text,
         on_enter=on_enter,
         password=password,
         max_length=max_length,
+    )
+
+
+def progress(portion: float, desc: str, *, rid: str) -> Widget:
+    """A bar that is full by `portion`, from 0 to 1."""
+    return Widget(
+        cls="android.widget.ProgressBar",
+        desc=desc,
+        rid=rid,
+        look="progress",
+        height=12,
+        portion=min(1, max(0, portion)),
+    )
+
+
+def tabs(chosen: str, choices: Iterable[tuple[str, Handler]]) -> Widget:
+    """A bar of tabs, for the lower end of a page."""
+    cells = tuple(
+        Widget(
+            cls="com.google.android.material.bottomnavigation.BottomNavigationItemView",
+            rid=f"tab_{label.lower()}",
+            selected=label == chosen,
+            on_tap=on_tap,
+            height=48,
+            children=(text(label, rid="navigation_bar_item_label", look="title" if label == chosen else "small"),),
+            pad=6,
+        )
+        for label, on_tap in choices
+    )
+    return Widget(
+        cls="com.google.android.material.bottomnavigation.BottomNavigationView",
+        rid="tabs",
+        arrange="row",
+        children=cells,
+        height=56,
+        look="bar",
     )
 
 
@@ -231,40 +274,3 @@ def grid(cells: Iterable[Widget], *, rid: str, shuffles: bool = True) -> Widget:
     return Widget(
         cls="android.view.ViewGroup", rid=rid, arrange="grid", grow=True, children=tuple(cells), shuffles=shuffles
     )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
-    """What an app puts on the screen: a full page, or a dialog over the page below.
-
-    `cancel` runs on Back and on a tap outside a dialog; None: Back leaves the page. `resizes`: the window shrinks
-    when the keyboard comes (adjustResize); otherwise the keyboard covers its lower part.
-    """
-
-    body: Widget
-    activity: str
-    dialog: bool = False
-    rtl: bool = False
-    resizes: bool = False
-    cancel: Handler | None = None
-    package: str = ""
-
-
-def page(
-    *children: Widget, activity: str = ".MainActivity", rtl: bool = False, cancel: Handler | None = None
-) -> Window:
-    """A full page."""
-    return Window(body=column(*children, look="page", rid="content"), activity=activity, rtl=rtl, cancel=cancel)
-
-
-def dialog(title: str, *children: Widget, activity: str, cancel: Handler | None, package: str = "") -> Window:
-    """A dialog: title, content, buttons."""
-    heading = text(title, rid="android:id/alertTitle", look="title")
-    body = Widget(
-        cls="android.widget.FrameLayout",
-        rid="android:id/parentPanel",
-        children=(heading, space(8), *children),
-        pad=16,
-        look="card",
-    )
-    return Window(body=body, activity=activity, dialog=True, cancel=cancel, package=package)

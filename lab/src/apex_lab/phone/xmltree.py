@@ -56,10 +56,14 @@ def printable(value: str) -> str:
     return _FORBIDDEN.sub("?", value)
 
 
-def write(element: Element) -> str:
-    """The tree as a page source with the declaration that Android's serializer writes."""
+ANDROID = "<?xml version='1.0' encoding='UTF-8' standalone='yes' ?>"
+IOS = '<?xml version="1.0" encoding="UTF-8"?>'
+
+
+def write(element: Element, declaration: str = ANDROID) -> str:
+    """The tree as a page source with the declaration that the platform's serializer writes."""
     body = _etree.tostring(element, encoding="utf-8", xml_declaration=False).decode()
-    return f"<?xml version='1.0' encoding='UTF-8' standalone='yes' ?>\n{body}"
+    return f"{declaration}\n{body}"
 
 
 def read(raw: bytes) -> Element | None:

@@ -11,4 +11,4 @@ from apex_lab.phone.apps.settings import Settings
 from apex_lab.phone.apps.tasks_ar import Tasks
 
 APPS: tuple[type[App[Any]], ...] = (Launcher, Settings, Contacts, Tasks)
-LAUNCHER = Launcher.package
+LAUNCHER = Launcher

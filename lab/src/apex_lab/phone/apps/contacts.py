@@ -12,16 +12,13 @@ from typing import ClassVar, Literal
 from apex_lab.phone.app import App
 from apex_lab.phone.widgets import (
     Widget,
-    Window,
     bar,
     button,
     column,
-    dialog,
     floating,
     icon_button,
     item,
     over,
-    page,
     recycler,
     row,
     scroll_view,
@@ -29,6 +26,7 @@ from apex_lab.phone.widgets import (
     text,
 )
 from apex_lab.phone.widgets import field as entry
+from apex_lab.phone.windows import Window, dialog, page
 
 FIELDS = {"name": "Name", "phone": "Phone", "email": "Email", "company": "Company"}
 
@@ -55,6 +53,7 @@ class ContactsState:
 
 class Contacts(App[ContactsState]):
     package: ClassVar[str] = "com.android.contacts"
+    bundle: ClassVar[str] = "com.apple.MobileAddressBook"
     label: ClassVar[str] = "Contacts"
 
     def fresh(self) -> ContactsState:

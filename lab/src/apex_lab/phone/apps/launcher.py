@@ -7,7 +7,8 @@ from functools import partial
 from typing import ClassVar
 
 from apex_lab.phone.app import App
-from apex_lab.phone.widgets import Widget, Window, column, grid, page, space, text
+from apex_lab.phone.widgets import Widget, column, grid, space, text
+from apex_lab.phone.windows import Window, page
 
 
 @dataclass
@@ -17,6 +18,7 @@ class LauncherState:
 
 class Launcher(App[LauncherState]):
     package: ClassVar[str] = "com.android.launcher3"
+    bundle: ClassVar[str] = "com.apple.springboard"
     label: ClassVar[str] = "Home"
     icon: ClassVar[bool] = False
 

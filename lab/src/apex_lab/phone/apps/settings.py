@@ -10,21 +10,9 @@ from functools import partial
 from typing import ClassVar
 
 from apex_lab.phone.app import App
-from apex_lab.phone.widgets import (
-    Widget,
-    Window,
-    bar,
-    button,
-    dialog,
-    item,
-    page,
-    recycler,
-    row,
-    space,
-    switch_item,
-    text,
-)
+from apex_lab.phone.widgets import Widget, bar, button, item, recycler, row, space, switch_item, text
 from apex_lab.phone.widgets import field as entry
+from apex_lab.phone.windows import Window, dialog, page
 
 NETWORKS = {"Lab-5G": "", "Lab-Guest": "guest-pass", "Café Ünïcode": "mocha", "Printer-Direct": "1234"}
 """Network name → password; empty: open."""
@@ -52,6 +40,7 @@ class SettingsState:
 
 class Settings(App[SettingsState]):
     package: ClassVar[str] = "com.android.settings"
+    bundle: ClassVar[str] = "com.apple.Preferences"
     label: ClassVar[str] = "Settings"
 
     def fresh(self) -> SettingsState:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from apex_lab.phone.app import App
-from apex_lab.phone.widgets import Window, button, dialog, page, row, text
+from apex_lab.phone.widgets import button, row, text
+from apex_lab.phone.windows import Window, dialog, page
 
 
 @dataclass
@@ -17,6 +18,7 @@ class SystemState:
 
 class System(App[SystemState]):
     package: ClassVar[str] = "android"
+    bundle: ClassVar[str] = "com.apple.springboard"
     label: ClassVar[str] = "Android System"
     icon: ClassVar[bool] = False
 

@@ -7,8 +7,9 @@ from functools import partial
 from typing import ClassVar
 
 from apex_lab.phone.app import App
-from apex_lab.phone.widgets import Window, bar, button, page, recycler, space, switch_item
+from apex_lab.phone.widgets import bar, button, recycler, space, switch_item
 from apex_lab.phone.widgets import field as entry
+from apex_lab.phone.windows import Window, page
 
 
 @dataclass
