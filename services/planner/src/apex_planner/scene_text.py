@@ -1,11 +1,12 @@
 """The Scene as a model reads it: one short line for each thing, inside a fence that nothing on the screen can close.
 
-Ids are given to what can be acted on; plain text stands without. Values of password fields are never written.
+Ids are given to what can be acted on; plain text stands without. Values of password fields are never written. The
+text is bounded: what a model needs least is left out first, and counted.
 """
 
 import json
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from apex_planner.text import cut, label, plain
 from apex_schemas.geometry import Size
@@ -13,6 +14,8 @@ from apex_schemas.scene import Element, Scene
 
 OPAQUE_ROLES: Final = frozenset(("canvas", "web"))
 """Surfaces that the tree cannot see into. They are listed, since a point in them can be named."""
+_BUDGET_BYTES: Final = 9_000
+"""Of a screen's lines, in UTF-8: some three bytes a token in any script. No screen of our corpus reaches a sixth."""
 
 
 def write_scene(scene: Scene, *, seen: Size | None = None) -> str:
@@ -35,7 +38,32 @@ def _opening(scene: Scene, size: Size) -> str:
     return " ".join(parts) + ">"
 
 
+class _Line(NamedTuple):
+    """`rank` orders what is left out when there is too much: the highest first, from the bottom of the screen."""
+
+    text: str
+    rank: int
+
+
 def _lines(scene: Scene) -> Iterator[str]:
+    lines = list(_listed(scene))
+    omitted = scene.omitted
+    spent = sum(len(line.text.encode()) + 1 for line in lines)
+    if spent > _BUDGET_BYTES:
+        dropped: set[int] = set()
+        for number in sorted(range(len(lines)), key=lambda at: (-lines[at].rank, -at)):
+            spent -= len(lines[number].text.encode()) + 1
+            dropped.add(number)
+            if spent <= _BUDGET_BYTES:
+                break
+        omitted += len(dropped)
+        lines = [line for number, line in enumerate(lines) if number not in dropped]
+    yield from (line.text for line in lines)
+    if omitted:
+        yield f"({omitted} more not listed)"
+
+
+def _listed(scene: Scene) -> Iterator[_Line]:
     depths: dict[str, int] = {}
     said: dict[str, str] = {}
     before = ""
@@ -49,9 +77,15 @@ def _lines(scene: Scene) -> Iterator[str]:
             said[element.id] = said.get(element.parent or "", "")
             continue
         depths[element.id], said[element.id], before = depth, shown, shown
-        yield "  " * depth + line
-    if scene.omitted:
-        yield f"({scene.omitted} more not listed)"
+        yield _Line("  " * depth + line, _rank(element))
+
+
+def _rank(element: Element) -> int:
+    if element.obstacle == "off_screen":
+        return 3
+    if not has_id(element):
+        return 2
+    return 1 if element.obstacle else 0
 
 
 def has_id(element: Element) -> bool:
@@ -63,7 +97,8 @@ def _line(element: Element) -> str | None:
     """None for what neither says nor does anything."""
     if not has_id(element):
         name = label(element.label)
-        return f"text {quoted(name)}{_percent(element)}" if name else None
+        change = f" {element.change}" if element.change else ""
+        return f"text {quoted(name)}{_percent(element)}{change}" if name else None
     words = [element.id, plain(element.role).replace(" ", "-") or "element"]
     name = label(element.label)
     if name and not (element.password and element.label in (element.value, element.text)):
@@ -98,3 +133,7 @@ def _states(element: Element) -> Iterator[str]:
         (element.obstacle == "occluded", "covered"),
     )
     yield from (word for holds, word in flags if holds)
+    if element.more:
+        yield f"(more {' and '.join(element.more)})"
+    if element.change:
+        yield element.change
