@@ -38,7 +38,7 @@ def test_the_same_act_on_the_same_screen_is_counted() -> None:
 def test_at_three_the_model_is_told_and_at_eight_the_task_fails(count: int, nudged: int, failed: int) -> None:
     loop = loop_of([tap()] * count, HERE)
     assert loop is not None
-    assert (loop.note is not None, loop.reason is not None) == (bool(nudged), bool(failed))
+    assert (loop.note() is not None, loop.reason() is not None) == (bool(nudged), bool(failed))
     assert (NUDGE, STRONG, FAIL) == (3, 5, 8)
 
 
@@ -46,8 +46,18 @@ def test_from_five_on_it_is_told_urgently() -> None:
     mild, urgent = (loop_of([tap()] * count, HERE) for count in (4, 5))
     assert mild is not None
     assert urgent is not None
-    assert "Do not do it again" not in (mild.note or "")
-    assert "Do not do it again" in (urgent.note or "")
+    assert "Do not do it again" not in (mild.note() or "")
+    assert "Do not do it again" in (urgent.note() or "")
+
+
+def test_the_limit_can_be_set_and_without_one_no_loop_fails_a_task() -> None:
+    loop = loop_of([tap()] * 12, HERE)
+    assert loop is not None
+    assert loop.reason(13) is None
+    assert loop.reason(12) is not None
+    assert loop.reason(0) is None
+    assert "fails at 13 times" in (loop.note(13) or "")
+    assert "fails at" not in (loop.note(0) or "")
 
 
 def test_a_ring_of_two_or_three_screens_is_a_loop_too() -> None:

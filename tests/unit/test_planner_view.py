@@ -9,9 +9,10 @@ from PIL import Image
 from planner_world import call, element, scene, world
 
 from apex_planner.errors import PictureUnreadable
+from apex_planner.fitting import fitted
 from apex_planner.grounding import Grounded, Refusal, ground
 from apex_planner.prompt import changing_block
-from apex_planner.view import LONG_EDGE, MOST_PIXELS, SHORT_EDGE, View, fit, fitted
+from apex_planner.view import LONG_EDGE, MOST_PIXELS, SHORT_EDGE, View, fit
 from apex_schemas import actions
 from apex_schemas.decision import Picture
 from apex_schemas.geometry import Bounds, Point, Size

@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from apex_cli.money import Money, in_dollars
 from apex_cli.text import plain, quoted, shortened, styled
 from apex_schemas.devices import DeviceStatus
 from apex_schemas.queries import TaskSummary, Timeline, TimelineStep
@@ -22,12 +23,13 @@ _EVIDENCE: Final = {
 }
 
 
-def timeline(timeline: Timeline, *, thinking: bool = False) -> RenderableType:
+def timeline(timeline: Timeline, *, thinking: bool = False, money: Money | None = None) -> RenderableType:
+    """`money` prices the calls; without it, tokens are shown alone."""
     return Group(
         summary(timeline.summary),
         "",
-        *(turn(step, thinking=thinking) for step in timeline.steps),
-        totals(timeline.steps),
+        *(turn(step, thinking=thinking, money=money) for step in timeline.steps),
+        totals(timeline.steps, money),
     )
 
 
@@ -54,7 +56,7 @@ def summary(task: TaskSummary) -> RenderableType:
     return Group(*lines)
 
 
-def turn(step: TimelineStep, *, thinking: bool = False) -> RenderableType:
+def turn(step: TimelineStep, *, thinking: bool = False, money: Money | None = None) -> RenderableType:
     """One turn: the page, why, what was done to what, and what came of it."""
     body: list[RenderableType] = []
     if thinking and step.thinking:
@@ -70,7 +72,9 @@ def turn(step: TimelineStep, *, thinking: bool = False) -> RenderableType:
     head = Table.grid(expand=True, padding=(0, 1))
     head.add_column(no_wrap=True, ratio=1, overflow="ellipsis")
     head.add_column(no_wrap=True, justify="right")
-    head.add_row(styled((f"{step.turn:>3}  ", "bold"), (plain(step.page or "—"), "cyan")), Text(_cost(step), "dim"))
+    head.add_row(
+        styled((f"{step.turn:>3}  ", "bold"), (plain(step.page or "—"), "cyan")), Text(_cost(step, money), "dim")
+    )
     return Group(head, *(Padding(line, (0, 0, 0, 5), expand=False) for line in body))
 
 
@@ -109,7 +113,7 @@ def outcome(step: TimelineStep) -> tuple[tuple[str, str], ...]:
             return ((f"? {step.code or 'unknown'}", "yellow"),)
 
 
-def totals(steps: Iterable[TimelineStep]) -> Text:
+def totals(steps: Iterable[TimelineStep], money: Money | None = None) -> Text:
     calls = [call for step in steps for call in step.calls]
     if not calls:
         return styled(("     no call to a model", "dim"))
@@ -118,7 +122,10 @@ def totals(steps: Iterable[TimelineStep]) -> Text:
     models = ", ".join(dict.fromkeys(plain(call.model) for call in calls if call.model))
     from_cache = f" ({cached:,} from cache)" if cached else ""
     asked = f"{len(calls)} model call{'' if len(calls) == 1 else 's'} to {models}"
-    return styled((f"     {asked}: {into:,} tokens in{from_cache}, {out:,} out", "dim"))
+    reasoned = sum(call.reasoning_tokens for call in calls)
+    of_it = f" ({reasoned:,} reasoning)" if reasoned else ""
+    paid = f", {money.told(calls)}" if money is not None else ""
+    return styled((f"     {asked}: {into:,} tokens in{from_cache}, {out:,} out{of_it}{paid}", "dim"))
 
 
 def task_table(tasks: Iterable[TaskSummary]) -> Table:
@@ -160,8 +167,8 @@ def _where_and_when(task: TaskSummary) -> str:
     return f"{place} in {(task.finished_at_ms - task.started_at_ms) / 1000:.1f} s, {task.turns} turns"
 
 
-def _cost(step: TimelineStep) -> str:
-    """Milliseconds by stage and tokens, as far as they are known."""
+def _cost(step: TimelineStep, money: Money | None = None) -> str:
+    """Milliseconds by stage, tokens and money, as far as they are known."""
     stages = {"see": step.observe_ms, "plan": step.plan_ms, "act": step.act_ms}
     known = {name: ms for name, ms in stages.items() if ms is not None}
     into, out = sum(c.input_tokens for c in step.calls), sum(c.output_tokens for c in step.calls)
@@ -169,6 +176,8 @@ def _cost(step: TimelineStep) -> str:
     parts = [f"{stages_told} = {sum(known.values()):,} ms"] if known else []
     if step.calls:
         parts.append(f"{into:,}→{out:,} tokens")
+    if money is not None and (dollars := money.of(step.calls)) is not None:
+        parts.append(in_dollars(dollars))
     return " · ".join(parts)
 
 

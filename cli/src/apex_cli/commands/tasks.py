@@ -11,6 +11,7 @@ from apex_cli import render
 from apex_cli.client import Client, run
 from apex_cli.errors import BadInput, TaskNotSucceeded
 from apex_cli.live import LiveTask
+from apex_cli.money import money
 from apex_cli.place import clone, find
 from apex_cli.text import console
 from apex_schemas.ids import is_device, is_pool, is_task_id, new_task_id
@@ -86,12 +87,16 @@ def submit(goal: str, follow: bool, pool: str, device: str | None, max_turns: in
 @click.option("--thinking", is_flag=True, help="Also what the model thought, where it said.")
 @click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 def show(task: str | None, thinking: bool, as_json: bool) -> None:
-    """One task turn by turn, with the model's reasons and tokens. Without TASK: the last one."""
+    """One task turn by turn, with the model's reasons, tokens and what they cost. Without TASK: the last one."""
+    prices = money(os.environ)
     timeline = _ask(lambda client: client.timeline(task))
     if as_json:
-        _as_json(timeline)
+        calls = [call for step in timeline.steps for call in step.calls]
+        cost = prices.of(calls) if prices else None
+        date = prices.prices.date if prices else None
+        _as_json({**msgspec.to_builtins(timeline), "cost_usd": cost, "prices_of": date})
     else:
-        console().print(render.timeline(timeline, thinking=thinking))
+        console().print(render.timeline(timeline, thinking=thinking, money=prices))
 
 
 @click.command()

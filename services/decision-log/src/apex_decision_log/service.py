@@ -1,4 +1,4 @@
-"""The decision-log: TASKS and DECISIONS into Postgres, and the answers to `query.timeline` and `query.tasks`.
+"""The decision-log: TASKS and DECISIONS into Postgres, and the answers to queries of tasks, timelines and decisions.
 
 Consumes two consumers by the batch; emits nothing but dead letters. A batch is written in one transaction and then
 acknowledged. While Postgres is away the batch is kept, nothing more is pulled, and that is said; a row that Postgres
@@ -14,7 +14,7 @@ from apex_bus import micro
 from apex_bus.connection import Bus
 from apex_bus.consume import BatchHandler, Delivery, bury, consume_batches, counters
 from apex_bus.tracing import span
-from apex_decision_log import timeline
+from apex_decision_log import recorded, timeline
 from apex_decision_log.decide import row_of
 from apex_decision_log.rows import Decided, Row
 from apex_decision_log.settings import database_url
@@ -74,7 +74,11 @@ def endpoints(store: Store) -> tuple[micro.Endpoint, ...]:
     async def of_tasks(question: bytes, _: Mapping[str, str]) -> bytes:
         return await timeline.answer_tasks(store, question)
 
+    async def of_calls(question: bytes, _: Mapping[str, str]) -> bytes:
+        return await recorded.answer_decisions(store, question)
+
     return (
+        micro.Endpoint("decisions", subjects.QUERY_DECISIONS, answer=of_calls),
         micro.Endpoint("timeline", subjects.QUERY_TIMELINE, answer=of_task),
         micro.Endpoint("tasks", subjects.QUERY_TASKS, answer=of_tasks),
     )

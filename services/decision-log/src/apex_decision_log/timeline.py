@@ -47,7 +47,7 @@ order by turn
 """
 _CALLS: Final = """
 select turn, call, outcome, model, tool_name, tool_arguments, rationale, thinking, error, input_tokens, output_tokens,
-    cache_read_tokens, reasoning_tokens, latency_ms
+    cache_read_tokens, cache_write_tokens, reasoning_tokens, latency_ms
 from planner_decision_log where task_id = $1 order by turn, call
 """
 
@@ -152,6 +152,7 @@ def _call(row: Record) -> TimelineCall:
         cache_read_tokens=row["cache_read_tokens"],
         reasoning_tokens=row["reasoning_tokens"],
         latency_ms=row["latency_ms"],
+        cache_write_tokens=row["cache_write_tokens"],
     )
 
 

@@ -19,8 +19,9 @@ from apex_planner.decide import (
     read_reply,
 )
 from apex_planner.errors import PictureUnreadable
+from apex_planner.fitting import fitted
+from apex_planner.loops import FAIL
 from apex_planner.tools import ToolSet
-from apex_planner.view import fitted
 from apex_schemas.decision import DecisionReply, Picture
 from apex_schemas.scene import Scene
 from apex_schemas.steps import PlannedStep, WorldState
@@ -29,12 +30,18 @@ log = logging.getLogger(__name__)
 
 
 class AIPlanner:
-    """Decides turns with a model. `max_tokens_per_task` bounds the tokens, both ways, of all calls of a task."""
+    """Decides turns with a model. `max_tokens_per_task` bounds the tokens, both ways, of all calls of a task;
+    `loop_limit` how often an act is repeated on one screen before the task fails, 0 for ever."""
 
     def __init__(
-        self, client: ToolCallingClient, *, tool_set: ToolSet = "core", max_tokens_per_task: int | None = None
+        self,
+        client: ToolCallingClient,
+        *,
+        tool_set: ToolSet = "core",
+        max_tokens_per_task: int | None = None,
+        loop_limit: int = FAIL,
     ) -> None:
-        self._client = client
+        self._client, self._loop_limit = client, loop_limit
         self._tool_set: ToolSet = tool_set
         self._most = max_tokens_per_task
 
@@ -51,7 +58,7 @@ class AIPlanner:
             return spent
         picture = await _fitted(screenshot)
         task = task or world.started.request.task or ""
-        request = first_request(scene, world, picture, task=task, tool_set=self._tool_set)
+        request = first_request(scene, world, picture, task=task, tool_set=self._tool_set, loop_limit=self._loop_limit)
         if isinstance(request, PlanFailure):
             return request
         reply = await self._client.decide(request)

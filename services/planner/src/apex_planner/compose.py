@@ -35,6 +35,7 @@ async def compose(bus: Bus, environ: Mapping[str, str]) -> list[Coroutine[Any, A
             _client(bus, settings, environ),
             tool_set=settings.tools,
             max_tokens_per_task=settings.max_tokens_per_task,
+            loop_limit=settings.loop_limit,
         )
     pictures = BusPictures(bus) if settings.enabled and settings.screenshot != "never" else None
     service = PlannerService(TaskLog(bus), planner, pictures)

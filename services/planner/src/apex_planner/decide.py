@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from apex_planner import evidence
 from apex_planner.grounding import Refusal, ground
-from apex_planner.loops import loop_of
+from apex_planner.loops import FAIL, loop_of
 from apex_planner.prompt import SYSTEM_PROMPT, changing_block, correction_block, is_last_turn, stable_blocks
 from apex_planner.tools import ToolSet, offered
 from apex_schemas.actions import FinishTask
@@ -48,15 +48,15 @@ def first_request(
     task: str,
     tool_set: ToolSet = "core",
     notes: Sequence[str] = (),
+    loop_limit: int = FAIL,
 ) -> DecisionRequest | PlanFailure:
     """The question of a turn. A PlanFailure where it cannot be put, or would lead nowhere."""
     if scene.source == "screenshot-only" and picture is None:
         return PlanFailure(code="no_picture", reason="the screen has no element tree, and there is no picture of it")
-    loop = loop_of(world.history, scene)
-    if loop is not None and loop.reason is not None:
-        return PlanFailure(code="loop", reason=loop.reason)
-    if loop is not None and loop.note is not None:
-        notes = (*notes, loop.note)
+    if (loop := loop_of(world.history, scene)) is not None:
+        if (reason := loop.reason(loop_limit)) is not None:
+            return PlanFailure(code="loop", reason=reason)
+        notes = (*notes, *filter(None, (loop.note(loop_limit),)))
     stable = stable_blocks(world)
     seen = picture.size if picture else None
     return DecisionRequest(

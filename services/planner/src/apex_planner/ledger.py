@@ -69,13 +69,16 @@ class BusLedger:
             self._held.discard(subject)
 
     async def _take(self, record: Record, body: PlannerClaim) -> int | None:
+        taken = await record.write(body, attempt=new_attempt(), last=0, ttl_s=self._claim_s)
+        if taken is not None:
+            return taken
         stored = await record.read()
-        if stored is not None:
-            holder = envelope.decode(stored.data).body
-            if isinstance(holder, PlannerClaim) and holder.call >= body.call and holder.worker != body.worker:
-                return None
-        last = stored.sequence if stored else 0
-        return await record.write(body, attempt=new_attempt(), last=last, ttl_s=self._claim_s)
+        if stored is None:
+            return None  # it has just expired: asked for again soon
+        holder = envelope.decode(stored.data).body
+        if isinstance(holder, PlannerClaim) and holder.call >= body.call and holder.worker != body.worker:
+            return None
+        return await record.write(body, attempt=new_attempt(), last=stored.sequence, ttl_s=self._claim_s)
 
     async def _renew(self, record: Record, body: PlannerClaim, sequence: int) -> None:
         """Until cancelled. A claim that is lost is not fought for: the record, written once, settles who paid."""

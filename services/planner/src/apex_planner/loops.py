@@ -34,23 +34,22 @@ class Loop(NamedTuple):
     times: int
     act: str
 
-    @property
-    def note(self) -> str | None:
+    def note(self, limit: int = FAIL) -> str | None:
         """What the model is told; None where there is nothing to tell yet."""
         if self.times < NUDGE:
             return None
         said = f"on this very screen you did {self.act} {self.times} times, and you are here again."
         if self.times < STRONG:
             return f"{said} Try another way."
+        ending = f" The task fails at {limit} times." if limit else ""
         return (
             f"{said} Do not do it again: do something else, go back, or finish with success false and say what is in "
-            f"the way. The task fails at {FAIL} times."
+            f"the way.{ending}"
         )
 
-    @property
-    def reason(self) -> str | None:
-        """Why the task fails; None while it does not."""
-        if self.times < FAIL:
+    def reason(self, limit: int = FAIL) -> str | None:
+        """Why the task fails; None while it does not. With a limit of 0 it never does."""
+        if not limit or self.times < limit:
             return None
         return f"the same act was done {self.times} times on the same screen without getting on: {self.act}"
 

@@ -1,6 +1,6 @@
 """Paying once: every provider call is recorded under its key, and a recorded call is answered from its record.
 
-Whoever calls a provider does it through here, planner or endpoint: read the record; claim the turn; call; record;
+Whoever calls a provider does it through here, planner or endpoint: claim the turn; read the record; call; record;
 answer. A call that is lost before its record stays invisible, and is paid for again: said in the README.
 """
 
@@ -45,15 +45,15 @@ class RecordedClient:
 
     async def decide(self, request: DecisionRequest) -> DecisionReply:
         while True:
-            if (known := await self._ledger.recorded(request.key)) is not None:
-                return known.reply
             async with self._free, self._ledger.claim(request.key) as held:
                 if held:
                     return await self._call(request)
+            if (known := await self._ledger.recorded(request.key)) is not None:
+                return known.reply
             await asyncio.sleep(self._wait_s)
 
     async def _call(self, request: DecisionRequest) -> DecisionReply:
-        # The record may have come between the look and the claim.
+        """Under the claim: nobody else can be about to pay, so that a look now is enough."""
         if (known := await self._ledger.recorded(request.key)) is not None:
             return known.reply
         asked_at_ms = time.time_ns() // 1_000_000

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from msgspec import structs
 
 from apex_bus.consume import Delivery, Done, Verdict
-from apex_bus.tasklog import TaskLog
+from apex_bus.tasklog import Entry, TaskLog
 from apex_bus.tracing import span
 from apex_planner.decide import Outcome, PlanFailure
 from apex_planner.errors import PictureMissing
@@ -53,12 +53,18 @@ class PlannerService:
     async def handle(self, delivery: Delivery) -> Verdict:
         slot, scene = _decode(delivery)
         assert slot.turn is not None
-        planned, ended = await asyncio.gather(
-            self._tasks.read(slot.sibling("planned")), self._tasks.read(slot.sibling("finished"))
+        planned, ended, world = await asyncio.gather(
+            self._tasks.read(slot.sibling("planned")),
+            self._tasks.read(slot.sibling("finished")),
+            self._tasks.world(slot.device, slot.task, slot.turn),
+            return_exceptions=True,
         )
-        if planned is not None or ended is not None:
+        if any(isinstance(entry, Entry) for entry in (planned, ended)):
             return Done()
-        world = await self._tasks.world(slot.device, slot.task, slot.turn)
+        for failed in (planned, ended, world):
+            if isinstance(failed, BaseException):
+                raise failed
+        assert isinstance(world, WorldState)
         with span("plan", task=slot.task, cause=delivery.headers) as current:
             current.set_attribute("apex.turn", slot.turn)
             outcome = await self._decide(delivery, slot, scene, world)

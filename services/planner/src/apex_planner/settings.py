@@ -37,6 +37,7 @@ class PlannerSettings(Struct, frozen=True, kw_only=True):
     timeout_seconds: Annotated[float, Meta(ge=1, le=LONGEST_TIMEOUT_S)] = 120
     max_retries: Annotated[int, Meta(ge=0, le=10)] = 2
     max_tokens: Annotated[int, Meta(ge=256, le=128_000)] = 4_096
+    loop_limit: Annotated[int, Meta(ge=0, le=200)] = 8
     max_tokens_per_task: Annotated[int, Meta(ge=1)] | None = None
     max_concurrency: Annotated[int, Meta(ge=1, le=1_000)] = 32
     thinking_budget_tokens: Annotated[int, Meta(ge=SMALLEST_BUDGET, le=128_000)] | None = None

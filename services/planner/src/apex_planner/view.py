@@ -4,13 +4,8 @@ Providers shrink larger pictures before the model sees them, and answer in pixel
 no larger than all of them leave alone, its size is told, and a point is mapped back to the screen per axis.
 """
 
-import io
 from typing import Final, NamedTuple
 
-from msgspec import structs
-
-from apex_planner.errors import PictureUnreadable
-from apex_schemas.decision import Picture
 from apex_schemas.geometry import Point, Size
 
 LONG_EDGE: Final = 1_568
@@ -18,8 +13,6 @@ SHORT_EDGE: Final = 768
 MOST_PIXELS: Final = 1_150_000
 """Anthropic leaves alone what has at most 1,568 pixels a side and about 1.15 megapixels, OpenAI (detail: high) what
 fits into 2,048 a side with a short side of 768. The smaller of each holds for both, whoever the endpoint asks."""
-
-_JPEG_QUALITY: Final = 90
 
 
 class View(NamedTuple):
@@ -48,33 +41,3 @@ def fit(size: Size) -> Size:
     if scale == 1.0:
         return size
     return Size(width=max(1, int(size.width * scale)), height=max(1, int(size.height * scale)))
-
-
-def fitted(picture: Picture) -> Picture:
-    """The picture as it is sent: as it is where it fits, else smaller, as a JPEG. Its hash stays the original's.
-
-    Takes tens of milliseconds of processor time. Raises PictureUnreadable.
-    """
-    wanted = fit(picture.size)
-    if wanted == picture.size:
-        return picture
-    from PIL import Image  # not loaded by a planner that is shown no pictures
-
-    try:
-        with Image.open(io.BytesIO(picture.data), formats=("PNG", "JPEG", "WEBP")) as opened:
-            opened.draft("RGB", (wanted.width, wanted.height))
-            whole = opened.convert("RGB")
-            small = whole.resize(  # pyright: ignore[reportUnknownMemberType]
-                (wanted.width, wanted.height), Image.Resampling.LANCZOS
-            )
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise PictureUnreadable(picture.sha256, str(error) or type(error).__name__) from error
-    written = io.BytesIO()
-    small.save(written, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
-    return structs.replace(
-        picture,
-        data=written.getvalue(),
-        media_type="image/jpeg",
-        size=wanted,
-        original_bytes=picture.original_bytes or len(picture.data),
-    )
