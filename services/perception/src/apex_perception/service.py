@@ -62,12 +62,17 @@ class PerceptionService:
         if turn is None:
             return Done()
         wanted = Slot(device=slot.device, task=slot.task, kind="scene", turn=turn)
-        filled, ended = await asyncio.gather(self._tasks.read(wanted), self._tasks.read(slot.sibling("finished")))
+        filled, ended, record, before = await asyncio.gather(
+            self._tasks.read(wanted),
+            self._tasks.read(slot.sibling("finished")),
+            self._record(slot.device),
+            self._before(wanted),
+        )
         if filled is not None or ended is not None:
             return Done()
         with span("observe", task=slot.task, cause=delivery.headers, attributes={"apex.turn": turn}) as current:
             try:
-                scene = await self._observe(wanted, cause)
+                scene = await self._observe(wanted, cause, record, before)
             except (PhoneError, NothingToSee) as error:
                 current.set_attribute("error.type", type(error).__name__)
                 return await self._without_scene(delivery, wanted, error)
@@ -77,14 +82,15 @@ class PerceptionService:
             current.set_attribute("apex.settled", scene.settled)
         return Done()
 
-    async def _observe(self, wanted: Slot, cause: TaskStarted | WorldEvent) -> Scene | None:
+    async def _observe(
+        self, wanted: Slot, cause: TaskStarted | WorldEvent, record: DeviceRecord | None, before: Scene | None
+    ) -> Scene | None:
         """Look, publish the picture, fill the slot. None when the device is on another task by now."""
         attempt = new_attempt()
-        before = await self._before(wanted)
         acted_on = before.fingerprint if before is not None and patience_s(cause) > 0 else None
         last: PhoneError | None = None
-        for _ in range(_TRIES):
-            record = await self._record(wanted.device)
+        for tries in range(_TRIES):
+            record = await self._record(wanted.device) if tries else record
             if record is None or not is_on_task(record, wanted.task):
                 log.info("task %s is no longer on %s", wanted.task, wanted.device)
                 return None
