@@ -34,7 +34,7 @@ _drawn: OrderedDict[object, bytes] = OrderedDict()
 
 def draw(windows: Sequence[Placed], toast: str, size: tuple[int, int], density: float, ratio: int = 1) -> bytes:
     """The screen as PNG, `ratio` pixels a window unit; a modal window dims what lies under it."""
-    key = (size, ratio, toast, tuple((w.modal, w.rtl, _trace(w.root, w.focus)) for w in windows))
+    key = (size, ratio, toast, tuple((w.kind, w.rtl, _trace(w.root, w.focus)) for w in windows))
     known = _drawn.get(key)
     if known is not None:
         _drawn.move_to_end(key)
@@ -42,7 +42,7 @@ def draw(windows: Sequence[Placed], toast: str, size: tuple[int, int], density: 
     size, scale = (size[0] * ratio, size[1] * ratio), density * ratio
     image = Image.new("RGB", size, PAPER)
     for window in windows:
-        if window.modal:
+        if window.kind in ("dialog", "sheet"):
             image = Image.blend(image, Image.new("RGB", size, (0, 0, 0)), 0.45)
         _paint(ImageDraw.Draw(image), window.root.enlarged(ratio), window, scale)
     if toast:
@@ -127,6 +127,10 @@ def _paint(pen: ImageDraw.ImageDraw, node: Node, window: Placed, scale: float) -
             label = node.text
         case "small":
             label, ink = node.text, GREY
+        case "link":
+            label, ink = node.desc or node.text, BLUE
+        case "check":
+            label = ("☑ " if node.widget.checked else "☐ ") + node.text
         case "dark":
             pen.rectangle(edge, fill=NIGHT)
         case "piece":

@@ -13,11 +13,13 @@ from apex_lab.phone.keyboard import HEIGHT_DP, keyboard
 from apex_lab.phone.keyboard import PACKAGE as KEYBOARD_PACKAGE
 from apex_lab.phone.layout import Node, Style, height_of, place
 from apex_lab.phone.views import Placed
-from apex_lab.phone.widgets import Handler, Widget, row, text
+from apex_lab.phone.widgets import Handler, Widget, row, switches_act, text
 from apex_lab.phone.windows import Window
 
 STATUS_DP = 24
 DIALOG_DP = 312
+LANDSCAPE_DIALOG = 0.65
+"""The least part of a wide screen's width that Android gives a dialog."""
 _DECOR = Widget(cls="android.widget.FrameLayout")
 _BEYOND = 12
 _IOS_WORDS = {"Navigate up": "Back"}
@@ -65,16 +67,18 @@ def arrange(
             tick=tick,
             beyond=_BEYOND if ios else 0,
         )
+        body = switches_act(window.body) if ios else window.body
         focused = focus[1] if focus[0] == page.serial else ""
         room = whole._replace(top=status)
         if focused and window.resizes:
             room = room._replace(bottom=keys_top)
-        if window.kind == "page":
-            decor = whole
-        else:
+        if window.kind == "dialog":
             limit = keys_top if focused else whole.bottom
-            decor = room = _above(window, whole._replace(top=status, bottom=limit), style)
-        root = Node(_DECOR, decor, decor, children=[place(window.body, room, decor, style)])
+            least = round(LANDSCAPE_DIALOG * whole.width) if landscape and not ios else 0
+            decor = room = _centred(body, whole._replace(top=status, bottom=limit), style, least)
+        else:
+            decor = whole
+        root = Node(_DECOR, decor, decor, children=[place(body, room, decor, style)])
         placed.append(
             Placed(
                 root=root,
@@ -97,13 +101,10 @@ def arrange(
     return Screen(windows=(*placed, *around), active=placed[-1], cancel=stack[-1][2].cancel)
 
 
-def _above(window: Window, room: Rect, style: Style) -> Rect:
-    """The place of a dialog, in the middle, or of a sheet, at the lower end."""
-    wide = room.width if window.kind == "sheet" else min(style.px(DIALOG_DP), room.width)
-    tall = min(room.height, height_of(window.body, wide, style))
+def _centred(body: Widget, room: Rect, style: Style, least: int) -> Rect:
+    wide = min(max(style.px(DIALOG_DP), least), room.width)
+    tall = min(room.height, height_of(body, wide, style))
     left, top = room.left + (room.width - wide) // 2, room.top + (room.height - tall) // 2
-    if window.kind == "sheet":
-        top = room.bottom - tall
     return Rect(left, top, left + wide, top + tall)
 
 

@@ -62,7 +62,7 @@ class Placed:
     @property
     def modal(self) -> bool:
         """Whether it swallows touches beside it."""
-        return self.kind in ("dialog", "sheet")
+        return self.kind == "dialog"
 
 
 def android(windows: Iterable[Placed], toast: str, rotation: int, size: tuple[int, int]) -> Snapshot:

@@ -8,13 +8,13 @@ The functions below are the vocabulary: an app should need no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Arrange = Literal["column", "row", "frame", "grid"]
 Look = Literal[
     "none", "page", "bar", "card", "text", "title", "small", "button", "round", "icon", "switch", "field", "key",
-    "dark", "piece", "progress",
+    "dark", "piece", "progress", "link", "check",
 ]  # fmt: skip
 Gravity = Literal["fill", "center", "bottom_end", "bottom", "end"]
 Handler = Callable[[], None]
@@ -274,3 +274,16 @@ def grid(cells: Iterable[Widget], *, rid: str, shuffles: bool = True) -> Widget:
     return Widget(
         cls="android.view.ViewGroup", rid=rid, arrange="grid", grow=True, children=tuple(cells), shuffles=shuffles
     )
+
+
+def switches_act(widget: Widget) -> Widget:
+    """The same with taps for the switch, where on Android the row around it takes them: so it is on iOS."""
+    if not widget.children:
+        return widget
+    knob = next((child for child in widget.children if child.checked is not None and child.on_tap is None), None)
+    if knob is not None and widget.on_tap is not None:
+        acting = tuple(replace(each, on_tap=widget.on_tap) if each is knob else each for each in widget.children)
+        return replace(widget, children=acting, on_tap=None)
+    children = tuple(switches_act(child) for child in widget.children)
+    same = all(new is old for new, old in zip(children, widget.children, strict=True))
+    return widget if same else replace(widget, children=children)

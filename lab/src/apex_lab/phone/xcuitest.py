@@ -71,7 +71,9 @@ def _add(
 def _short(node: Node, window: Placed, path: Path, parent: str) -> str:
     widget = node.widget
     if len(path) == 2 and window.modal:
-        return "Alert" if window.kind == "dialog" else "Sheet"
+        return "Alert"
+    if widget.rid == "design_bottom_sheet":
+        return "Sheet"
     short = _TYPES.get(widget.cls.rpartition(".")[2], "Other")
     if widget.rid == "action_bar":
         return "NavigationBar"
