@@ -27,6 +27,7 @@ from nats.aio.msg import Msg
 from apex_bus.connection import Bus, Refused
 from apex_bus.errors import NotPermitted, Transient
 from apex_bus.pull import Pull
+from apex_bus.tracing import arriving
 from apex_schemas import envelope, subjects
 from apex_schemas.devices import DeadLetter
 from apex_schemas.errors import LogTorn, UnknownKind, WireError
@@ -121,7 +122,8 @@ class _Loop:
         """Run the handler with a heartbeat, and do to the message what the table says."""
         heartbeat = asyncio.create_task(_beat(self._consumer, [delivery]))
         try:
-            await self._settle(delivery)
+            with arriving(delivery.subject, delivery.headers):
+                await self._settle(delivery)
         except (nats.errors.Error, TimeoutError) as error:
             # The verdict could not be sent: the message will come again, and its slot will tell.
             log.warning("verdict on %s was not sent: %s", delivery.subject, error)

@@ -15,6 +15,7 @@ from nats.micro.service import EndpointConfig, Service, ServiceConfig
 
 from apex_bus.cancellation import finished
 from apex_bus.connection import Bus
+from apex_bus.tracing import arriving
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +117,11 @@ def _in_a_task(group: asyncio.TaskGroup, endpoint: Endpoint) -> Callable[[Reques
 
 async def _answer(request: Request, endpoint: Endpoint) -> None:
     headers = request.headers or {}
+    with arriving(endpoint.subject, headers):
+        await _respond(request, endpoint, headers)
+
+
+async def _respond(request: Request, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
     try:
         if endpoint.answer is not None:
             answer = await endpoint.answer(request.data, headers)

@@ -12,8 +12,9 @@ from typing import Any, Final, Literal, cast
 
 import msgspec
 
-from apex_bus import health, tracing
+from apex_bus import health, metrics, telemetry, tracing
 from apex_bus.connection import Bus, connect
+from apex_bus.consume import counters
 from apex_bus.errors import BusError, Drift, NotPermitted, SettingsError, Unreachable
 from apex_bus.settings import bus_settings, load
 from apex_schemas.subjects import Identity
@@ -43,7 +44,9 @@ class JsonLines(logging.Formatter):
         }
         context = tracing.current_ids()
         if context is not None:
-            line["trace_id"], line["span_id"] = context
+            line["trace_id"] = context[0]
+            if context[1] is not None:
+                line["span_id"] = context[1]
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
@@ -69,7 +72,8 @@ def run(identity: Identity, compose: Service) -> int:
     environ = dict(os.environ)
     try:
         set_up_logging(identity, environ)
-        tracing.setup(identity, environ)
+        telemetry.set_up(identity, environ)
+        metrics.observe(metrics.MESSAGES, lambda: [(count, {"fate": fate}) for fate, count in counters.items()])
         asyncio.run(_run(identity, compose, environ))
     except BusError as error:
         return _explain(identity, [error])
@@ -81,7 +85,7 @@ def run(identity: Identity, compose: Service) -> int:
             return 1
         return code
     finally:
-        tracing.flush()
+        telemetry.flush()
     return 0
 
 

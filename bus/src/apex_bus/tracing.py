@@ -1,32 +1,39 @@
 """OpenTelemetry: one flat trace a task.
 
 The trace id is the task id and the id of its root span is derived from it, so every service can name the root as
-parent without being told. What caused a span travels in a header of its own and becomes a link: parent chains would
+parent without being told. What caused a span becomes a link, which names the subject it came by: parent chains would
 nest six levels a turn. The root span itself is exported once, at the end of the task, with its true duration.
+Where the spans go is `telemetry`'s business; without a provider they cost next to nothing.
 """
 
 import hashlib
-import logging
-from collections.abc import Generator, Mapping
+import time
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from opentelemetry import trace
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TraceFlags
 
+from apex_bus import metrics
+from apex_schemas.ids import is_task_id
+from apex_schemas.subjects import TABLE
+
 TRACEPARENT: Final = "traceparent"
 CAUSE: Final = "apex-cause"
+DESTINATION: Final = "messaging.destination.name"
+"""On a link: the row of the subjects table by which the cause came."""
+
+_LONGEST_REASON: Final = 500
 _preset_span_id: ContextVar[int | None] = ContextVar("preset_span_id", default=None)
 _preset_trace_id: ContextVar[int | None] = ContextVar("preset_trace_id", default=None)
 _random: Final = RandomIdGenerator()
 
 
-class _Ids(IdGenerator):
+class Ids(IdGenerator):
     """Random ids, but for root spans, whose ids are those of their task."""
 
     def generate_span_id(self) -> int:
@@ -38,24 +45,31 @@ class _Ids(IdGenerator):
         return _random.generate_trace_id() if preset is None else preset
 
 
-def setup(service: str, environ: Mapping[str, str]) -> None:
-    """Export spans by OTLP where the standard variables name an endpoint; otherwise spans cost next to nothing."""
-    if not (environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")):
-        return
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+class Arrival(NamedTuple):
+    """A message that something is done about: what was done was caused by whoever sent it."""
 
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # nobody listening must not flood the log
-    provider = TracerProvider(resource=Resource.create({"service.name": f"apex-{service}"}), id_generator=_Ids())
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=3), export_timeout_millis=3_000))
-    trace.set_tracer_provider(provider)
+    subject: str
+    headers: Mapping[str, str]
 
 
-def flush() -> None:
-    """Send what is left, within seconds."""
-    provider = trace.get_tracer_provider()
-    if isinstance(provider, TracerProvider):
-        provider.force_flush(3_000)
-        provider.shutdown()
+_arrival: ContextVar[Arrival | None] = ContextVar("arrival", default=None)
+
+
+@contextmanager
+def arriving(subject: str, headers: Mapping[str, str] | None) -> Generator[None]:
+    """Everything in the block, and in tasks started there, is about this message."""
+    token = _arrival.set(Arrival(subject, headers or {}))
+    try:
+        yield
+    finally:
+        _arrival.reset(token)
+
+
+@contextmanager
+def because_of(cause: Span) -> Generator[None]:
+    """What is published in the block was caused by a span that is over."""
+    with trace.use_span(NonRecordingSpan(cause.get_span_context())):
+        yield
 
 
 def root_span_id(task: str) -> int:
@@ -82,11 +96,10 @@ def parse_traceparent(text: str | None) -> SpanContext | None:
 
 
 def headers(task: str, cause: str | None = None) -> dict[str, str]:
-    """What a message of a task carries: the task's root, and the span that caused it."""
-    carried = {TRACEPARENT: traceparent(root_context(task))}
+    """What a message of a task carries: the task's root, and the span that caused it; outside any span, the root."""
+    root = traceparent(root_context(task))
     current = trace.get_current_span().get_span_context()
-    cause = cause or (traceparent(current) if current.is_valid else None)
-    return carried if cause is None else {**carried, CAUSE: cause}
+    return {TRACEPARENT: root, CAUSE: cause or (traceparent(current) if current.is_valid else root)}
 
 
 @contextmanager
@@ -95,22 +108,84 @@ def span(
     *,
     task: str,
     cause: Mapping[str, str] | None = None,
+    causes: Sequence[Arrival] = (),
     kind: SpanKind = SpanKind.INTERNAL,
     attributes: Mapping[str, str | int | float | bool] | None = None,
 ) -> Generator[Span]:
-    """A span directly under the task's root, linked to what caused it. An error inside becomes its status."""
+    """A span directly under the task's root, and a measurement of its stage. An error inside becomes its status.
+
+    It is linked to `causes`, or to the span around it, or to what has arrived (`cause` are its headers where they
+    are not those of the block).
+    """
     parent = trace.set_span_in_context(NonRecordingSpan(root_context(task)))
-    caused_by = parse_traceparent((cause or {}).get(CAUSE))
-    tracer = trace.get_tracer("apex")
-    with tracer.start_as_current_span(
+    begun = time.perf_counter()
+    failure = "cancelled"
+    with trace.get_tracer("apex").start_as_current_span(
         name,
         context=parent,
         kind=kind,
-        links=[Link(caused_by)] if caused_by else [],
+        links=_links(cause, causes),
         attributes={"apex.task": task, **(attributes or {})},
         record_exception=False,
     ) as current:
-        yield current
+        try:
+            yield current
+            failure = ""
+        except Exception as error:
+            failure = type(error).__name__
+            current.set_attribute("error.type", failure)
+            raise
+        finally:
+            measured = {"stage": name} | ({"error.type": failure} if failure else {})
+            metrics.record(metrics.STAGE_DURATION, time.perf_counter() - begun, measured)
+
+
+def failed(current: Span, code: str, reason: str | None) -> None:
+    """Give a span the status of an error that no exception tells of."""
+    current.set_attribute("error.type", code)
+    current.set_status(StatusCode.ERROR, f"{code}: {reason}"[:_LONGEST_REASON] if reason else code)
+
+
+def _links(cause: Mapping[str, str] | None, causes: Sequence[Arrival]) -> list[Link]:
+    around = trace.get_current_span()
+    if not causes and around.is_recording():
+        return [Link(around.get_span_context())]
+    arrived = _arrival.get()
+    if not causes and cause is not None and (arrived is None or arrived.headers is not cause):
+        causes = (Arrival("", cause),)
+    elif not causes and arrived is not None:
+        causes = (arrived,)
+    return [link for each in causes if (link := _link(each)) is not None]
+
+
+def _link(arrival: Arrival) -> Link | None:
+    context = parse_traceparent(arrival.headers.get(CAUSE))
+    if context is None:
+        return None
+    row = pattern_of(arrival.subject)
+    return Link(context, {DESTINATION: row} if row else None)
+
+
+_PATTERNS: Final = tuple(tuple(row.pattern.split(".")) for row in TABLE)
+
+
+def pattern_of(subject: str) -> str | None:
+    """The row of the subjects table that a subject belongs to."""
+    tokens = subject.split(".")
+    return _pattern(len(tokens), tokens[0], tokens[1] if len(tokens) == 2 else "", tokens[-1], tokens[-2:-1] == ["0"])
+
+
+@lru_cache(maxsize=512)
+def _pattern(length: int, first: str, second: str, last: str, zero: bool) -> str | None:
+    for pattern in _PATTERNS:
+        if len(pattern) != length or pattern[0] != first:
+            continue
+        if length == 2 and pattern[1] not in ("*", second):
+            continue
+        if first == "task" and (pattern[-1] != last or (pattern[-2] == "0" and not zero)):
+            continue
+        return ".".join(pattern)
+    return None
 
 
 def export_root(
@@ -131,18 +206,23 @@ def export_root(
             context=trace.set_span_in_context(trace.INVALID_SPAN),
             start_time=started_ns,
             kind=SpanKind.SERVER,
-            links=[Link(client)] if client else [],
+            links=[Link(client, {DESTINATION: "request.*"})] if client else [],
             attributes={"apex.task": task, **attributes},
         )
     finally:
         _preset_trace_id.reset(trace_token)
         _preset_span_id.reset(span_token)
     if failure is not None:
-        root.set_status(StatusCode.ERROR, failure)
+        root.set_status(StatusCode.ERROR, failure[:_LONGEST_REASON])
     root.end(ended_ns)
 
 
-def current_ids() -> tuple[str, str] | None:
-    """Trace and span id of the span that is open here, for log lines."""
+def current_ids() -> tuple[str, str | None] | None:
+    """Trace and span id of the span that is open here, for log lines; of the message in hand, its task's."""
     context = trace.get_current_span().get_span_context()
-    return (f"{context.trace_id:032x}", f"{context.span_id:016x}") if context.is_valid else None
+    if context.is_valid:
+        return f"{context.trace_id:032x}", f"{context.span_id:016x}"
+    arrived = _arrival.get()
+    if arrived is None:
+        return None
+    return next(((token, None) for token in arrived.subject.split(".") if is_task_id(token)), None)
