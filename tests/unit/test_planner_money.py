@@ -31,7 +31,7 @@ def test_money_is_shown_by_turn_and_summed_for_the_task() -> None:
     text = shown(call(), call(input_tokens=2_000, cache_read_tokens=1_000, reasoning_tokens=5))
     assert "1,000→10 tokens · $0.0110" in text
     assert "2,000→10 tokens · $0.0120" in text
-    assert "3,000 tokens in (1,000 from cache), 20 out (5 reasoning), $0.0230 (prices of 2026-11-06)" in text
+    assert "3,000 tokens in (1,000 from cache), 20 out (5 reasoning), $0.0230 (2026-11-06 prices)" in text
 
 
 def test_a_model_without_a_price_has_tokens_without_money_and_is_named_beside_the_sum() -> None:

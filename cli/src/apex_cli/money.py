@@ -28,7 +28,7 @@ class Money(NamedTuple):
         if dollars is None:
             return "no price known"
         without = f" without {', '.join(unknown)}" if unknown else ""
-        return f"{in_dollars(dollars)}{without} (prices of {self.prices.date})"
+        return f"{in_dollars(dollars)}{without} ({self.prices.date} prices)"
 
     def unpriced(self, calls: Iterable[TimelineCall]) -> list[str]:
         """Models without a price."""

@@ -15,6 +15,7 @@ from apex_schemas.steps import Target, WorldEvent
 
 RATIONALE_CHARACTERS: Final = 240
 TYPED_CHARACTERS: Final = 40
+TARGET_CHARACTERS: Final = 24
 FIRST_LINES: Final = 5
 """The beginning is always kept: it holds what the task set out to do."""
 _LATEST_LINES: Final = 25
@@ -100,17 +101,22 @@ def _outcome(event: WorldEvent) -> str:
 def _name(target: Target | None, *, otherwise: str) -> str:
     if target is None:
         return otherwise
-    return _quoted(target.label) if target.label.strip() else f"an unnamed {_cell(target.role)}"
+    return _named(target.label) if target.label.strip() else f"an unnamed {_cell(target.role)}"
 
 
 def _on(target: Target | None) -> str:
-    return f" on {_quoted(target.label)}" if target is not None and target.label.strip() else ""
+    return f" on {_named(target.label)}" if target is not None and target.label.strip() else ""
 
 
 def _typed(text: str, target: Target | None) -> str:
     if target is not None and "password" in f"{target.role} {target.resource_id}".lower():
         return "a secret"
     return _quoted(cut(plain(text), TYPED_CHARACTERS))
+
+
+def _named(label: str) -> str:
+    """A row's label has all of its text in it; its beginning is enough to know it by."""
+    return _quoted(cut(plain(label), TARGET_CHARACTERS))
 
 
 def _quoted(text: str) -> str:
