@@ -49,6 +49,8 @@ def _by_place(tree: Tree, flags: list[bool]) -> None:
     for index, node in enumerate(nodes):
         above = around[node.parent] if node.parent >= 0 else ""
         around.append(node.kind if node.kind in _PLACES else above)
+        if node.web:
+            continue
         if flags[index]:
             odd = (node.kind == "keyboard-key" and above != "keyboard") or (node.kind == "tab" and above != "tabs")
             hidden = not node.shown and not node.enabled and _acts_around(tree, index, flags)

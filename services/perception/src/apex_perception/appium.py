@@ -6,6 +6,7 @@ the client. Errors come out as PhoneError's kinds, without the screen's content.
 
 import json
 from collections.abc import Callable
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -25,6 +26,11 @@ from apex_schemas.geometry import Size
 _Answer = TypeVar("_Answer")
 _DEAD: Final = ("instrumentation process is not running", "socket hang up", "session is either terminated", "crashed")
 _WAKE_UP: Final = 224
+_NATIVE_CONTEXT: Final = "NATIVE_APP"
+_WEB_CONTEXT: Final = "WEBVIEW"
+_MOST_CONTEXTS: Final = 2
+_DEEP: Final = 200
+"""Levels; XCUITest stops at 50 by default, UiAutomator2 at 70."""
 
 
 class Phone(Protocol):
@@ -35,6 +41,8 @@ class Phone(Protocol):
     def window(self) -> Size: ...
     def rotation(self) -> Rotation | None: ...
     def wake(self) -> None: ...
+    def page(self, app: str | None) -> bytes | None: ...
+    def look_deeper(self) -> bool: ...
     def close(self) -> None: ...
 
 
@@ -125,6 +133,55 @@ class AppiumPhone:
         except SourceUnavailable:
             return
 
+    def page(self, app: str | None) -> bytes | None:
+        """What the page inside an app says of itself; None where the session has no web context that answers.
+
+        The session is back in its native context afterwards; where it cannot be brought back it counts as dead.
+        """
+        if not self._contexts:
+            return None
+        try:
+            contexts = self._ask("contexts", lambda: self._driver.contexts)
+        except SourceUnavailable:
+            self._contexts = False  # a driver without contexts: asked once
+            return None
+        pages = [name for name in contexts if name.startswith(_WEB_CONTEXT)]
+        pages.sort(key=lambda name: name != f"{_WEB_CONTEXT}_{app}")
+        for name in pages[:_MOST_CONTEXTS]:
+            found = self._page_in(name)
+            if found is not None:
+                return found
+        self._contexts = not pages  # what no context answered now, as without a ChromeDriver, none will
+        return None
+
+    def _page_in(self, context: str) -> bytes | None:
+        def look() -> str:
+            switch(context)
+            return cast(str, self._driver.execute_script(_page_script()))  # pyright: ignore[reportUnknownMemberType]
+
+        switch = self._driver.switch_to.context
+        try:
+            text = self._ask("page", look)
+        except SourceUnavailable:
+            return None
+        finally:
+            try:
+                self._ask("native context", lambda: switch(_NATIVE_CONTEXT))
+            except SourceUnavailable as error:
+                raise SessionDead("native context", error.reason) from error
+        return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+
+    def look_deeper(self) -> bool:
+        """Raise the depth at which drivers cut page sources, once a session; whether it was raised now."""
+        if self._deep:
+            return False
+        self._deep = True
+        try:
+            self._ask("depth", lambda: self._driver.update_settings({"snapshotMaxDepth": _DEEP}))
+        except SourceUnavailable:
+            return False
+        return True
+
     def close(self) -> None:
         """Close the connections; the session stays, it is the executor's."""
         self._connection.close()
@@ -147,6 +204,7 @@ def attach(handle: SessionHandle, timeout_s: float) -> Phone:
     return AppiumPhone(handle, timeout_s=timeout_s)
 
 
+@cache
 def _page_script() -> str:
     return files("apex_perception").joinpath("page.js").read_text(encoding="utf-8")
 

@@ -17,6 +17,8 @@ from apex_schemas.scene import Element, Keyboard, Screen
 MAX_ELEMENTS = 300
 _MOST_OFF_SCREEN = 20
 _READABLE_SEPARATOR = ", "
+_LEAST_OPAQUE, _LEAST_OPAQUE_OF_PAGE = 0.02, 0.001
+_SAID_AS_THEY_ARE = frozenset(("image", "progress", "canvas", "web"))
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +56,8 @@ class _Builder:
         places = [shown or box for shown, box in zip(self.seen, self.boxes, strict=True)]
         self.labels = labels.Labels(tree, self.acting.flags, places, self._readable())
         self.labels.name_the_nameless()
-        self.modal = max(self.zones.dialogs, key=lambda index: self.ranks[index], default=None)
+        native = [index for index in self.zones.dialogs if not self.nodes[index].web]
+        self.modal = max(native, key=lambda index: self.ranks[index], default=None)
         self.omitted = tree.omitted + self.acting.wrappers
         self.keys = 0
 
@@ -65,14 +68,16 @@ class _Builder:
         entries = self._within_budget(entries)
         covers = self._covers()
         made = self._elements(entries, covers)
-        top = next((entry.label for entry in entries if entry.index == self.modal), None)
+        last = self.modal if self.modal is not None else max(self.zones.dialogs, default=None)
+        top = next((entry.label for entry in entries if entry.index == last), None)
+        bars = [index for index in self.zones.bars if not self.nodes[index].web]
         return Seen(
             elements=tuple(made.values()),
             regions=regions.find(self.tree, self.zones, self.seen, self.screen, made),
             keyboard=self._keyboard(),
             omitted=self.omitted,
             dialog=top,
-            titles=roles.titles(tree=self.tree, bars=self.zones.bars, seen=self.seen, screen=self.screen),
+            titles=roles.titles(tree=self.tree, bars=bars, seen=self.seen, screen=self.screen),
         )
 
     def _readable(self) -> list[bool]:
@@ -80,7 +85,7 @@ class _Builder:
         alert = bool(self.zones.dialogs)
         ios = self.tree.dialect == "ios"
         flags = [
-            node.shown or (ios and node.kind != "button" and (alert or self.seen[index] is None))
+            node.shown or node.web or (ios and node.kind != "button" and (alert or self.seen[index] is None))
             for index, node in enumerate(self.nodes)
         ]
         for zone in (*self.zones.keyboards, *self.zones.status_bars):
@@ -96,7 +101,7 @@ class _Builder:
         for index in self.labels.free:
             if index not in self.labels.taken:
                 node = self.nodes[index]
-                role = node.kind if node.kind in ("image", "progress") else "text"
+                role = node.kind if node.kind in _SAID_AS_THEY_ARE and self._opaque(index) else "text"
                 by_index[index] = _Entry(index, node.text or node.name, role, False)
         for index, node in enumerate(self.nodes):
             if index not in by_index and (role := self._holder(index)):
@@ -104,12 +109,17 @@ class _Builder:
         self._add_zones(by_index)
         return [by_index[index] for index in sorted(by_index) if self._worth(by_index[index])]
 
+    def _opaque(self, index: int) -> bool:
+        """Not a web view whose inside is known."""
+        return self.nodes[index].kind != "web" or self.ends[index] == index + 1
+
     def _holder(self, index: int) -> str | None:
         """The role of what neither acts nor is read but has to be known: what scrolls, what is opaque, progress."""
         node = self.nodes[index]
         leaf = self.ends[index] == index + 1
         if node.kind in ("canvas", "web") and (leaf or node.kind == "canvas") and not node.scrollable:
-            return node.kind if area(self.seen[index]) * 50 > area(self.screen) else None
+            least = _LEAST_OPAQUE_OF_PAGE if node.web else _LEAST_OPAQUE
+            return node.kind if area(self.seen[index]) > least * area(self.screen) else None
         if node.scrollable and self.seen[index] and node.shown and (self.tree.dialect != "ios" or self._goes_on(index)):
             return node.kind if node.kind in ("list", "pager", "web") else "scroll"
         if node.kind == "progress" and node.shown and self.seen[index] and not self._quiet(index):
@@ -205,10 +215,12 @@ class _Builder:
         covers = {
             index
             for index, acts in enumerate(self.acting.flags)
-            if acts and (self.nodes[index].shown or self.tree.dialect == "ios")
+            if acts and not self.nodes[index].web and (self.nodes[index].shown or self.tree.dialect == "ios")
         }
         for zone in {*self.zones.keyboards, *self.zones.dialogs, *self.zones.raised}:
             node = self.nodes[zone]
+            if node.web:
+                continue
             window = node.parent < 0 and self.tree.dialect != "ios"  # on iOS that is the application itself
             if window or node.kind in ("bar", "tabs", "dialog", "keyboard"):
                 covers.add(zone)
@@ -267,6 +279,13 @@ class _Builder:
         if self.modal is not None and not self._reaches_past(index, self.modal):
             return None
         over = [cover for other in covers.over(index, box) if (cover := self.seen[other]) is not None]
+        node = self.nodes[index]
+        if node.covered:
+            return None
+        if node.tap is not None and (whole := self.boxes[index]) is not None:
+            tried = _at(node.tap, whole, box)
+            if not any(_holds(cover, tried) for cover in over):
+                return tried
         free = largest_free(box, over) if over else box
         if free is None:
             return None
@@ -286,3 +305,14 @@ class _Builder:
             if box is not None:
                 return Keyboard(bounds=Bounds(left=box[0], top=box[1], right=box[2], bottom=box[3]), keys=self.keys)
         return None
+
+
+def _at(share: tuple[float, float], whole: Box, part: Box) -> Point:
+    """The point at these shares of a box, kept within the part of it that is seen."""
+    x = whole[0] + int(share[0] * (whole[2] - whole[0]))
+    y = whole[1] + int(share[1] * (whole[3] - whole[1]))
+    return Point(x=min(max(x, part[0]), part[2] - 1), y=min(max(y, part[1]), part[3] - 1))
+
+
+def _holds(box: Box, point: Point) -> bool:
+    return box[0] <= point.x < box[2] and box[1] <= point.y < box[3]

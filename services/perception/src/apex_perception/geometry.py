@@ -62,7 +62,7 @@ def visible(tree: Tree, boxes: Sequence[Box | None], screen: Box) -> list[Box | 
     nowhere = (0, 0, 0, 0)
     for node, box in zip(tree.nodes, boxes, strict=True):
         limit = limits[node.parent] if node.parent >= 0 else whole
-        if box is None:
+        if box is None or (node.web and not node.shown):
             found.append(None)
             limits.append(limit)
             continue

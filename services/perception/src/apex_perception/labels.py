@@ -171,7 +171,9 @@ class Labels:
 
 
 def add_piece(pieces: list[str], text: str) -> None:
-    """Append a text unless it has been said."""
+    """Append a text unless it has been said, or is a sign beside words."""
+    if pieces and not any(map(str.isalnum, text)):
+        return
     if text and not any(says(piece, text) for piece in pieces):
         pieces.append(text)
 

@@ -19,7 +19,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     `text` is what can be read on it and `name` what it is called to readers of the screen; `value` is what it holds,
     None where it cannot hold anything. `identifier` and `raw_text` are as the phone gave them, to find it again. `web`
-    marks what a page inside an app says of itself, `more` where a page says that the content of a container goes on.
+    marks what a page says of itself: `more` is where the content of a container goes on, `tap` a point that meets the
+    thing (as shares of its box), `covered` that no point does.
     """
 
     parent: int
@@ -50,6 +51,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     clips: bool = True
     web: bool = False
     more: tuple[Literal["above", "below", "left", "right"], ...] = ()
+    tap: tuple[float, float] | None = None
+    covered: bool = False
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,7 +22,8 @@ def app_name(app: str | None) -> str | None:
 
 def name(tree: Tree, *, titles: tuple[str, ...], dialog: str | None, activity: str | None, app: str | None) -> str:
     """`dialog` is the title of the dialog on top. Falls back to the activity, then to the app alone."""
-    known = app_name(app or tree.app)
+    host = app or tree.app if tree.dialect in ("web", "html") else None
+    known = host.removeprefix("www.") if host else app_name(app or tree.app)
     screen = dialog or next(iter(titles), None) or tree.title or _from_activity(activity)
     parts = [part for part in (known, _short(screen)) if part]
     if len(parts) == 2 and parts[0].casefold() == parts[1].casefold():

@@ -5,7 +5,7 @@ The steps are in the modules named here, in this order: source, dialects, screen
 
 import msgspec
 
-from apex_perception import dialects, elements, fingerprint, page, picture, screen, source, spaces
+from apex_perception import dialects, elements, fingerprint, page, picture, screen, source, spaces, webview
 from apex_perception.dialects import web
 from apex_perception.errors import NothingToSee, NoTree
 from apex_perception.geometry import scaled
@@ -21,7 +21,8 @@ _LITTLE = 3
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a screen beside its page source.
 
-    `window` is the device's size, in units of the page source or in pixels; `picture` is the size of a screenshot.
+    `window` is the device's size, in units of the page source or in pixels; `picture` is the size of a screenshot;
+    `page` what `page.js` answered in the web context of an app that has one.
     """
 
     platform: Platform | None = None
@@ -31,6 +32,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     picture: Size | None = None
     app: str | None = None
     activity: str | None = None
+    page: bytes | None = None
 
 
 def perceive(data: bytes, view: View | None = None) -> Scene:
@@ -52,6 +54,8 @@ def perceive(data: bytes, view: View | None = None) -> Scene:
     tree = dialects.translate(read, view.platform)
     if not tree.nodes and view.picture is not None:
         return from_picture(view, "the tree is empty")
+    if view.page is not None:
+        tree = webview.merge(tree, view.page)
     return _from_tree(tree, view, read.steps)
 
 

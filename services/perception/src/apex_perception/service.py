@@ -15,11 +15,12 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from apex_bus import metrics
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Later, Verdict
 from apex_bus.errors import Transient
 from apex_bus.tasklog import TaskLog
-from apex_bus.tracing import span
+from apex_bus.tracing import mark_failed, span
 from apex_perception import marks, picture
 from apex_perception.appium import Phone
 from apex_perception.decide import OLDEST_READING_S, is_on_task, next_turn, patience_s
@@ -70,14 +71,16 @@ class PerceptionService:
         )
         if filled is not None or ended is not None:
             return Done()
-        with span("observe", task=slot.task, cause=delivery.headers, attributes={"apex.turn": turn}) as current:
+        about = {"apex.turn": turn, "apex.device": slot.device}
+        with span("observe", task=slot.task, cause=delivery.headers, attributes=about) as current:
             try:
                 scene = await self._observe(wanted, cause, record, before)
             except (PhoneError, NothingToSee) as error:
-                current.set_attribute("error.type", type(error).__name__)
+                mark_failed(current, type(error).__name__, str(error))
                 return await self._without_scene(delivery, wanted, error)
             if scene is None:
                 return Done()
+            current.set_attribute("apex.page", scene.page)
             current.set_attribute("apex.page.elements", len(scene.elements))
             current.set_attribute("apex.settled", scene.settled)
         return Done()
@@ -97,11 +100,12 @@ class PerceptionService:
             if record.session is None:
                 raise SessionDead(wanted.device, "the device has no session at present")
             try:
-                seen = await self._look(record.session, acted_on, patience_s(cause))
+                seen = await self._look(wanted, record.session, acted_on, patience_s(cause))
             except SessionDead as error:
                 log.warning("session of %s is dead, asking for a new one: %s", wanted.device, error)
                 last = error
                 await self._phones.forget(record.session)
+                metrics.add(metrics.RETRIES, 1, {"what": "session"})
                 await self._heal(wanted.device, record.session)
                 continue
             scene = await self._with_picture(wanted, attempt, seen)
@@ -120,10 +124,13 @@ class PerceptionService:
         entry = await self._tasks.read(structs.replace(wanted, turn=wanted.turn - 1))
         return entry.body if entry is not None and isinstance(entry.body, Scene) else None
 
-    async def _look(self, handle: SessionHandle, before: str | None, patience: float) -> Observation:
+    async def _look(self, wanted: Slot, handle: SessionHandle, before: str | None, patience: float) -> Observation:
         async with self._phones.borrow(handle) as phone:
             observer = Observer(phone, handle, self._settings, self._threads)
-            return await observer.observe(before=before, patience_s=patience)
+            with span("settle", task=wanted.task, attributes={"apex.turn": wanted.turn or 0}) as current:
+                seen = await observer.observe(before=before, patience_s=patience)
+                current.set_attribute("apex.settled", seen.scene.settled)
+                return seen
 
     async def _with_picture(self, wanted: Slot, attempt: str, seen: Observation) -> Scene:
         """The Scene with a reference to its picture, which is stored by then."""

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec import structs
 
-from apex_perception import picture
+from apex_perception import picture, webview
 from apex_perception.appium import Phone
 from apex_perception.decide import ReadAgain, Settled, after_reads, wants_picture
 from apex_perception.errors import NothingToSee, NoTree, PictureUnreadable, SourceUnavailable
@@ -28,6 +28,7 @@ _Answer = TypeVar("_Answer")
 _SOURCE_TRIES: Final = 3
 _RETRY_S: Final = 0.2
 _WHOLE_SECOND_MS: Final = 1_000
+_WEB_VIEWS: Final = (b"android.webkit.WebView", b"XCUIElementTypeWebView")
 
 
 class Observation(NamedTuple):
@@ -43,7 +44,7 @@ class Observer:
 
     def __init__(self, phone: Phone, handle: SessionHandle, settings: PerceptionSettings, threads: Executor) -> None:
         self._phone, self._handle, self._settings, self._threads = phone, handle, settings, threads
-        self._last: tuple[bytes, Scene] | None = None
+        self._last: tuple[bytes, bytes | None, Scene] | None = None
 
     async def observe(self, *, before: str | None = None, patience_s: float = 0.0) -> Observation:
         """`before` is the fingerprint of the Scene that was acted on.
@@ -108,10 +109,10 @@ class Observer:
         """Tried a few times: a tree may be missing while windows change, and behind a dark screen."""
         for attempt in range(1, _SOURCE_TRIES + 1):
             try:
-                data = await self._ask(self._phone.source)
-                if self._last is None or self._last[0] != data:
-                    self._last = data, await self._ask(partial(perceive, data, view))
-                return self._last[1]
+                scene = await self._read(view)
+                if says_little(scene) and await self._ask(self._phone.look_deeper):
+                    scene = await self._read(view)  # a busy screen may lie below the depth at which drivers stop
+                return scene
             except (NoTree, SourceUnavailable):
                 if attempt == _SOURCE_TRIES:
                     raise
@@ -119,6 +120,17 @@ class Observer:
                     await self._ask(self._phone.wake)
             await asyncio.sleep(_RETRY_S)
         raise AssertionError("unreachable")
+
+    async def _read(self, view: View) -> Scene:
+        """One reading: the tree, and where an app shows a page, what the page says of itself."""
+        data = await self._ask(self._phone.source)
+        page = None
+        if not self._handle.web and any(sign in data for sign in _WEB_VIEWS):
+            page = await self._ask(partial(self._phone.page, webview.app_of(data)))
+        if self._last is None or self._last[:2] != (data, page):
+            scene = await self._ask(partial(perceive, data, structs.replace(view, page=page)))
+            self._last = data, page, scene
+        return self._last[2]
 
     async def _picture_only(self, view: View, reason: Exception) -> tuple[Scene, bytes]:
         try:

@@ -29,18 +29,24 @@ class Zones(msgspec.Struct, frozen=True, kw_only=True):
 def find(tree: Tree, boxes: Sequence[Box | None], screen: Box) -> Zones:
     match tree.dialect:
         case "ios":
-            return _ios(tree)
+            native = _ios(tree)
         case "android":
-            return _android(tree, boxes, screen)
-        case _:  # a page says by z-order what is above what, and by role what a dialog is
-            dialogs = (index for index, node in enumerate(tree.nodes) if node.kind == "dialog" and boxes[index])
-            return Zones(dialogs=tuple(dialogs))
+            native = _android(tree, boxes, screen)
+        case _:
+            native = Zones()
+    # A page says by role what a dialog is, and by its hit test what is above what.
+    pages = [(index, node.kind) for index, node in enumerate(tree.nodes) if node.web and node.shown and node.kind]
+    dialogs = tuple(index for index, kind in pages if kind == "dialog" and boxes[index])
+    bars = tuple(index for index, kind in pages if kind in ("bar", "tabs"))
+    if not dialogs and not bars:
+        return native
+    return msgspec.structs.replace(native, dialogs=(*native.dialogs, *dialogs), bars=(*native.bars, *bars))
 
 
 def _ios(tree: Tree) -> Zones:
     kinds: dict[str, list[int]] = {"keyboard": [], "status-bar": [], "dialog": [], "bar": [], "tabs": []}
     for index, node in enumerate(tree.nodes):
-        if node.kind in kinds and (node.shown or node.kind in ("keyboard", "bar", "tabs")):
+        if node.kind in kinds and not node.web and (node.shown or node.kind in ("keyboard", "bar", "tabs")):
             kinds[node.kind].append(index)
     raised = {index: 1 for index in (*kinds["bar"], *kinds["tabs"])}
     for level, name in ((2, "dialog"), (3, "keyboard")):
@@ -77,7 +83,7 @@ def _android(tree: Tree, boxes: Sequence[Box | None], screen: Box) -> Zones:
             raised[index] = 1
         elif area(box) < area(screen) * 0.85 and _over_another(index, box, largest):
             raised[index] = 1
-    bars = [index for index, node in enumerate(nodes) if node.kind == "bar" and not node.order]
+    bars = [index for index, node in enumerate(nodes) if node.kind == "bar" and not node.order and not node.web]
     raised.update((index, 1) for index in bars if nodes[index].parent >= 0)
     if len(roots) == 1 and not bars:
         raised = {}

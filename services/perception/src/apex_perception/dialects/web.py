@@ -1,6 +1,6 @@
-"""What `page.js` found on a web page: things with places in the viewport, in CSS pixels.
+"""What `page.js` found on a web page: the visible parts of things in the viewport, in CSS pixels, tried by a hit test.
 
-Consumes the script's JSON; emits the neutral tree. What is fixed to the viewport is painted last.
+Consumes the script's JSON; emits the neutral tree. What covers what is not asked again: the page knows best.
 """
 
 from typing import Literal
@@ -11,7 +11,6 @@ from apex_perception.errors import NoTree
 from apex_perception.nodes import Box, Node, Tree, cut, ends_of
 
 MARK = b'{"apex":"web"'
-_FRONT = 1_000_000
 
 
 class _Thing(msgspec.Struct):
@@ -31,8 +30,9 @@ class _Thing(msgspec.Struct):
     selected: bool = False
     focused: bool = False
     password: bool = False
-    top: bool = False
-    clip: bool = False
+    hidden: bool = False
+    tap: tuple[float, float] | None = None
+    covered: bool = False
     more: tuple[Literal["above", "below", "left", "right"], ...] = ()
 
 
@@ -45,6 +45,7 @@ class Page(msgspec.Struct):
     nodes: list[_Thing]
     title: str = ""
     host: str = ""
+    omitted: int = 0
 
 
 def tree(data: bytes) -> tuple[Tree, float]:
@@ -56,15 +57,15 @@ def tree(data: bytes) -> tuple[Tree, float]:
     nodes: list[Node] = []
     for index, thing in enumerate(page.nodes):
         parent = thing.parent if 0 <= thing.parent < index else -1
-        nodes.append(_node(thing, parent, nodes[parent].depth + 1 if parent >= 0 else 0, index))
+        nodes.append(_node(thing, parent, nodes[parent].depth + 1 if parent >= 0 else 0))
     found = Tree(
         nodes=nodes, ends=ends_of(nodes), dialect="web", size=(page.width, page.height), stated=True,
-        app=page.host or None, title=page.title or None,
+        app=page.host or None, title=page.title or None, omitted=page.omitted,
     )  # fmt: skip
     return found, page.ratio if page.ratio > 0 else 1.0
 
 
-def _node(thing: _Thing, parent: int, depth: int, index: int) -> Node:
+def _node(thing: _Thing, parent: int, depth: int) -> Node:
     left, top, right, bottom = (round(max(-1e6, min(1e6, side))) for side in thing.box)
     box: Box = min(left, right), min(top, bottom), max(left, right), max(top, bottom)
     editable = thing.kind == "field"
@@ -74,6 +75,11 @@ def _node(thing: _Thing, parent: int, depth: int, index: int) -> Node:
         raw_text="" if thing.password else thing.text, raw_name=thing.name, class_name=thing.cls,
         acts=thing.acts or editable, clickable=thing.acts, editable=editable, scrollable=thing.scrolls,
         enabled=thing.enabled, checked=thing.checked, selected=thing.selected, focused=thing.focused,
-        password=thing.password, order=index + 1 + (_FRONT if thing.top else 0), clips=thing.clip or thing.scrolls,
-        more=thing.more,
+        password=thing.password, shown=not thing.hidden, clips=False, web=True, more=thing.more,
+        tap=None if thing.tap is None else _shares(thing.tap, thing.box), covered=thing.covered,
     )  # fmt: skip
+
+
+def _shares(point: tuple[float, float], box: tuple[float, float, float, float]) -> tuple[float, float]:
+    wide, high = box[2] - box[0], box[3] - box[1]
+    return (point[0] - box[0]) / wide if wide > 0 else 0.5, (point[1] - box[1]) / high if high > 0 else 0.5
