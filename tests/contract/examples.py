@@ -19,6 +19,7 @@ from apex_schemas.decision import (
 from apex_schemas.devices import (
     Claim,
     DeadLetter,
+    DeviceControl,
     DeviceRecord,
     DeviceStatus,
     SessionHandle,
@@ -37,6 +38,8 @@ from apex_schemas.queries import (
     TimelineCall,
     TimelineQuery,
     TimelineStep,
+    WaitingRequest,
+    WaitingRequests,
 )
 from apex_schemas.scene import Element, Keyboard, Region, Scene, Screen, ScreenshotRef, SemanticScene
 from apex_schemas.steps import ActIntent, DecisionKey, PlannedStep, Target, Timings, WorldEvent
@@ -188,6 +191,10 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         ),
         "minimal": DeviceRecord(worker="w", epoch=1),
         "waiting": DeviceRecord(worker="w", epoch=1, state="waiting", reason="may it tap Send?", waiting_turn=3),
+        "paused": DeviceRecord(
+            worker="w", epoch=1, session=SessionHandle(id="f3a1", url="http://a", opened_at_ms=1_796_000_000_000),
+            paused="paused by ada: new screen", failures=2,
+        ),
     },
     "dead_letter.v1": {
         "full": DeadLetter(
@@ -196,7 +203,11 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         ),
     },
     "cancel_request.v1": {"full": CancelRequest(reason="wrong phone"), "minimal": CancelRequest()},
-    "TaskRequest": {"full": REQUEST, "minimal": TaskRequest(goal="x")},
+    "TaskRequest": {
+        "full": REQUEST,
+        "minimal": TaskRequest(goal="x"),
+        "apps": TaskRequest(goal="x", apps=("com.apex.*",), launch="com.apex.notes", terminate=("Notes",)),
+    },
     "DecisionRequest": {
         "full": DecisionRequest(
             key=KEY, system_prompt="You drive a phone.", user_blocks=("Goal: x", "History: none"),
@@ -226,6 +237,20 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         "waiting": DeviceStatus(
             device="sim-1", platform="android", state="waiting", worker="w", epoch=1, task=TASK, waiting_turn=3
         ),
+        "aside": DeviceStatus(
+            device="sim-1", platform="ios", state="quarantined", worker="w", epoch=1, pools=("sim-1", "lab", "ios"),
+            session_age_s=61, paused=True, failures=3, retry_s=15,
+        ),
+    },
+    "DeviceControl": {
+        "full": DeviceControl(action="pause", by="ada", reason="new screen"),
+        "minimal": DeviceControl(action="resume"),
+    },
+    "WaitingRequests": {
+        "full": WaitingRequests(
+            waiting=(WaitingRequest(task=TASK, pool="any", sequence=9, goal="x", waits_s=12, left_s=3_588),), omitted=1
+        ),
+        "minimal": WaitingRequests(waiting=(WaitingRequest(task=TASK, pool="any", sequence=9),)),
     },
     "TimelineQuery": {"full": TimelineQuery(task=TASK, request_sequence=9), "minimal": TimelineQuery()},
     "Timeline": {

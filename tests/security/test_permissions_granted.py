@@ -87,6 +87,8 @@ ASKS = [
     (I.CLIENT, "query.tasks", I.DECISION_LOG),
     (I.OPERATOR, "query.devices", I.EXECUTOR),
     (I.OPERATOR, "query.decisions", I.DECISION_LOG),
+    (I.GUEST, "query.queue", I.EXECUTOR),
+    (I.OPERATOR, "control.sim-1", I.EXECUTOR),
 ]
 
 CONSUMERS = [each for each in consumers(("sim-1",)) if each.name != "POOL_ios"]  # to which nothing is sent above

@@ -20,6 +20,8 @@ from apex_bus.tracing import arriving
 log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
+SUBJECT: Final = "Apex-Subject"
+"""Among the headers that a handler is given: the subject asked on, which tells more where an endpoint has a wildcard."""
 _START_S: Final = 12.0
 _STOP_S: Final = 2.0
 
@@ -116,7 +118,7 @@ def _in_a_task(group: asyncio.TaskGroup, endpoint: Endpoint) -> Callable[[Reques
 
 
 async def _answer(request: Request, endpoint: Endpoint) -> None:
-    headers = request.headers or {}
+    headers = {**(request.headers or {}), SUBJECT: request.subject}
     with arriving(endpoint.subject, headers):
         await _respond(request, endpoint, headers)
 

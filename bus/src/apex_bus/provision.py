@@ -34,16 +34,20 @@ class ProvisionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Named(msgspec.Struct):
     alias: str
+    pools: tuple[str, ...] = ()
 
 
 def device_aliases(text: str) -> tuple[str, ...]:
-    """The aliases of a comma-separated list, or of a JSON list of devices as in EXECUTOR_DEVICES.
+    """The aliases of a comma-separated list, or of a JSON list of devices as in EXECUTOR_DEVICES, and the labels of
+    their pools: a label gets consumers as an alias does.
 
     Raises SettingsError for an alias that cannot be a token of a subject. The text is not echoed: it may hold keys.
     """
     if text.lstrip().startswith("["):
         try:
-            aliases = tuple(device.alias for device in msgspec.json.decode(text, type=list[_Named]))
+            devices = msgspec.json.decode(text, type=list[_Named])
+            named = (*(device.alias for device in devices), *(pool for device in devices for pool in device.pools))
+            aliases = tuple(dict.fromkeys(named))
         except msgspec.MsgspecError as error:
             raise SettingsError("APEX_DEVICES", f"is no list of devices: {error}") from None
     else:

@@ -13,7 +13,7 @@ Platform = Literal["android", "ios"]
 class SessionHandle(Wire, frozen=True, kw_only=True):
     """An Appium session and where it lives. Whoever deletes it takes the power from every act still queued in it.
 
-    `scale` is pixels of the screenshot per unit of the session's coordinates.
+    `scale` is pixels of the screenshot per unit of the session's coordinates. `opened_at_ms` is 0 where not known.
     """
 
     id: str
@@ -21,6 +21,7 @@ class SessionHandle(Wire, frozen=True, kw_only=True):
     platform: Platform = "android"
     web: bool = False
     scale: Annotated[float, Meta(gt=0, le=16)] = 1.0
+    opened_at_ms: int = 0
 
 
 class Claim(Wire, frozen=True, kw_only=True):
@@ -37,7 +38,8 @@ class Claim(Wire, frozen=True, kw_only=True):
 class DeviceRecord(Wire, frozen=True, kw_only=True):
     """Written by compare-and-set alone; no expiry. It is taken over when it has not changed for a lease.
 
-    `waiting_turn` is the turn of the claimed task whose act waits for the operator's approval.
+    `waiting_turn` is the turn of the claimed task whose act waits for the operator's approval. `paused` says by whom
+    and why the device takes no tasks until it is resumed. `failures` counts how often in a row it could not be used.
     """
 
     worker: str
@@ -50,6 +52,8 @@ class DeviceRecord(Wire, frozen=True, kw_only=True):
     reason: str | None = None
     released: bool = False
     waiting_turn: int | None = None
+    paused: str | None = None
+    failures: int = 0
 
 
 class SessionRequest(Wire, frozen=True, kw_only=True):
@@ -66,7 +70,11 @@ class SessionReply(Wire, frozen=True, kw_only=True):
 
 
 class DeviceStatus(Wire, frozen=True, kw_only=True):
-    """A device as `apex devices` shows it."""
+    """A device as `apex devices` shows it.
+
+    `pools` are what it takes requests from, the first first. `retry_s` is how long until a device that is set aside is
+    tried again.
+    """
 
     device: str
     platform: str
@@ -77,6 +85,22 @@ class DeviceStatus(Wire, frozen=True, kw_only=True):
     session: str | None = None
     reason: str | None = None
     waiting_turn: int | None = None
+    pools: tuple[str, ...] = ()
+    session_age_s: int | None = None
+    paused: bool = False
+    failures: int = 0
+    retry_s: int | None = None
+
+
+class DeviceControl(Wire, frozen=True, kw_only=True):
+    """The operator's word on `control.<device>`, in JSON; whoever drives the device answers with its DeviceStatus.
+
+    A paused device takes no task; the one that it is on goes on to its end.
+    """
+
+    action: Literal["pause", "resume"]
+    by: str = ""
+    reason: str = ""
 
 
 class DeadLetter(Wire, frozen=True, kw_only=True):

@@ -23,12 +23,14 @@ _UNENVELOPED = (
     devices.SessionRequest,
     devices.SessionReply,
     devices.DeviceStatus,
+    devices.DeviceControl,
     queries.TimelineQuery,
     queries.Timeline,
     queries.TasksQuery,
     queries.TaskList,
     queries.DecisionsQuery,
     queries.RecordedDecisions,
+    queries.WaitingRequests,
     queries.QueryError,
 )
 

@@ -97,6 +97,25 @@ class RecordedDecisions(Wire, frozen=True, kw_only=True):
     next_turn: int | None = None
 
 
+class WaitingRequest(Wire, frozen=True, kw_only=True):
+    """A request that waits for a device. Within a pool the one with the lowest `sequence` is the next."""
+
+    task: str
+    pool: str
+    sequence: int
+    goal: str = ""
+    waits_s: int = 0
+    left_s: int = 0
+
+
+class WaitingRequests(Wire, frozen=True, kw_only=True):
+    """What one executor knows of the queue; `omitted` counts those that did not fit. All answers together are the
+    queue, and the same request may be in several."""
+
+    waiting: tuple[WaitingRequest, ...] = ()
+    omitted: int = 0
+
+
 class QueryError(Wire, frozen=True, kw_only=True):
     """The answer to a query that could not be answered."""
 

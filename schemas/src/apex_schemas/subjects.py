@@ -122,11 +122,17 @@ def session(alias: str) -> str:
     return f"session.{alias}"
 
 
+def control(alias: str) -> str:
+    """Core request: the operator pauses or resumes a device."""
+    return f"control.{alias}"
+
+
 PLANNER_DECISION: Final = "planner-decision.decide"
 QUERY_TIMELINE: Final = "query.timeline"
 QUERY_TASKS: Final = "query.tasks"
 QUERY_DEVICES: Final = "query.devices"
 QUERY_DECISIONS: Final = "query.decisions"
+QUERY_QUEUE: Final = "query.queue"
 
 _DAY: Final = 86_400
 _MIB: Final = 1024 * 1024
@@ -382,6 +388,22 @@ TABLE: Final = (
         writers=_CLIENTS,
         triggers=(_I.EXECUTOR,),
         note="request: every executor answers for the devices that it knows",
+    ),
+    Row(
+        pattern=QUERY_QUEUE,
+        payload="(empty) → WaitingRequests (JSON)",
+        stream=None,
+        writers=_CLIENTS,
+        triggers=(_I.EXECUTOR,),
+        note="request: every executor answers with the waiting requests that it has seen",
+    ),
+    Row(
+        pattern="control.*",
+        payload="DeviceControl → DeviceStatus (JSON)",
+        stream=None,
+        writers=(_I.OPERATOR,),
+        triggers=(_I.EXECUTOR,),
+        note="request: pause or resume a device; whoever drives it answers",
     ),
 )
 

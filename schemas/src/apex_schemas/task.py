@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from apex_schemas.actions import AppName
 from apex_schemas.ids import TaskId
 from apex_schemas.structs import Wire
 
@@ -15,6 +16,8 @@ class TaskRequest(Wire, frozen=True, kw_only=True):
 
     `task` is made from the stored message when it is missing. `timeout_s` counts from the start on a device;
     `not_after` (Unix seconds; default one hour after the request was stored) bounds the wait for one.
+    `apps` are the only packages (globs such as `com.android.*`) that may be acted in; none: all. `launch` is opened
+    before the first look, and the task fails where that cannot be done; `terminate` are closed after its end.
     """
 
     goal: Annotated[str, Meta(min_length=1, max_length=4_000)]
@@ -22,6 +25,9 @@ class TaskRequest(Wire, frozen=True, kw_only=True):
     max_turns: Annotated[int, Meta(ge=1, le=200)] = 30
     timeout_s: Annotated[int, Meta(ge=5, le=86_400)] = 1_800
     not_after: Annotated[float, Meta(ge=0, le=1e11)] | None = None
+    apps: Annotated[tuple[AppName, ...], Meta(max_length=32)] = ()
+    launch: AppName | None = None
+    terminate: Annotated[tuple[AppName, ...], Meta(max_length=8)] = ()
 
 
 class TaskStarted(Wire, frozen=True, kw_only=True):
