@@ -90,7 +90,7 @@ COST: Final = _of(
     "planner-decision",
     "what calls cost by list price; calls of a model without a price count nothing",
 )
-CORRECTIVES: Final = _of(
+RETRIES: Final = _of(
     "apex.retries",
     "counter",
     "{retry}",
@@ -140,7 +140,7 @@ INSTRUMENTS: Final = (
     TOKENS,
     CALL_DURATION,
     COST,
-    CORRECTIVES,
+    RETRIES,
     MESSAGES,
     PENDING,
     LOG_LAG,

@@ -111,14 +111,15 @@ def span(
     causes: Sequence[Arrival] = (),
     kind: SpanKind = SpanKind.INTERNAL,
     attributes: Mapping[str, str | int | float | bool] | None = None,
+    begun_ns: int | None = None,
 ) -> Generator[Span]:
     """A span directly under the task's root, and a measurement of its stage. An error inside becomes its status.
 
     It is linked to `causes`, or to the span around it, or to what has arrived (`cause` are its headers where they
-    are not those of the block).
+    are not those of the block). `begun_ns`, by the wall clock, where it began before the block.
     """
     parent = trace.set_span_in_context(NonRecordingSpan(root_context(task)))
-    begun = time.perf_counter()
+    begun_ns = begun_ns or time.time_ns()
     failure = "cancelled"
     with trace.get_tracer("apex").start_as_current_span(
         name,
@@ -126,6 +127,7 @@ def span(
         kind=kind,
         links=_links(cause, causes),
         attributes={"apex.task": task, **(attributes or {})},
+        start_time=begun_ns,
         record_exception=False,
     ) as current:
         try:
@@ -137,10 +139,10 @@ def span(
             raise
         finally:
             measured = {"stage": name} | ({"error.type": failure} if failure else {})
-            metrics.record(metrics.STAGE_DURATION, time.perf_counter() - begun, measured)
+            metrics.record(metrics.STAGE_DURATION, (time.time_ns() - begun_ns) / 1e9, measured)
 
 
-def failed(current: Span, code: str, reason: str | None) -> None:
+def mark_failed(current: Span, code: str, reason: str | None) -> None:
     """Give a span the status of an error that no exception tells of."""
     current.set_attribute("error.type", code)
     current.set_status(StatusCode.ERROR, f"{code}: {reason}"[:_LONGEST_REASON] if reason else code)

@@ -7,16 +7,17 @@ refuses for its content is parked in DEAD, and the rest is written.
 
 import asyncio
 import logging
+import time
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final, NamedTuple
 
-from apex_bus import micro
+from apex_bus import backlog, metrics, micro
 from apex_bus.connection import Bus
 from apex_bus.consume import BatchHandler, Delivery, bury, consume_batches, counters
-from apex_bus.tracing import span
+from apex_bus.tracing import Arrival, span
 from apex_decision_log import recorded, timeline
 from apex_decision_log.decide import row_of
-from apex_decision_log.rows import Decided, Row
+from apex_decision_log.rows import Row
 from apex_decision_log.settings import database_url
 from apex_decision_log.store import Store, open_store, write_all
 from apex_schemas import subjects
@@ -42,6 +43,7 @@ def recorder(bus: Bus, store: Store, consumer: Consumer) -> BatchHandler:
 
     async def record(deliveries: list[Delivery]) -> None:
         readable: list[Readable] = []
+        begun_ns = time.time_ns()
         for delivery in deliveries:
             try:
                 row = row_of(delivery.subject, delivery.data, stored_at_ms=delivery.timestamp_ns // 1_000_000)
@@ -54,17 +56,22 @@ def recorder(bus: Bus, store: Store, consumer: Consumer) -> BatchHandler:
                 readable.append(Readable(delivery, row))
         for refused in await write_all(store, readable, lambda each: each.row):
             await bury(bus, refused.item.delivery, refused.reason, stream=consumer.stream)
-        _trace(readable)
+        _tell(readable, consumer, begun_ns)
 
     return record
 
 
-def _trace(readable: list[Readable]) -> None:
-    """A span for each decision that is now on record."""
+def _tell(readable: list[Readable], consumer: Consumer, begun_ns: int) -> None:
+    """A span for each task of a batch that is now on record, linked to whoever wrote its messages."""
+    tasks: dict[str, list[Arrival]] = {}
     for delivery, row in readable:
-        if isinstance(row, Decided):
-            with span("record", task=row.task_id, cause=delivery.headers, attributes={"apex.turn": row.turn}):
-                pass
+        tasks.setdefault(row.task_id, []).append(Arrival(delivery.subject, delivery.headers))
+    for task, causes in tasks.items():
+        with span("record", task=task, causes=causes, begun_ns=begun_ns, attributes={"apex.messages": len(causes)}):
+            pass
+    if readable:
+        lag_s = max(delivery.age_s for delivery, _ in readable)
+        metrics.record(metrics.LOG_LAG, lag_s, {"consumer": consumer.name})
 
 
 def endpoints(store: Store) -> tuple[micro.Endpoint, ...]:
@@ -89,6 +96,7 @@ async def serve(bus: Bus, dsn: str) -> None:
     async with open_store(dsn) as store, asyncio.TaskGroup() as group:
         log.info("decisions go to %s", store.place)
         group.create_task(micro.serve(bus, bus.identity, *endpoints(store)))
+        group.create_task(backlog.watch(bus, (TASKS, DECISIONS)))
         for consumer in (TASKS, DECISIONS):
             handle = recorder(bus, store, consumer)
             group.create_task(consume_batches(bus, consumer, handle, batch=_BATCH[consumer.name]))

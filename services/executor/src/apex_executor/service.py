@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from apex_bus import micro
+from apex_bus import backlog, metrics, micro
 from apex_bus.connection import Bus
 from apex_bus.consume import consume
 from apex_bus.tasklog import TaskLog
@@ -15,7 +15,7 @@ from apex_executor.watch import Watch
 from apex_executor.worker import Worker
 from apex_schemas import subjects
 from apex_schemas.devices import SessionRequest
-from apex_schemas.subjects import SHARED_CONSUMERS
+from apex_schemas.subjects import PLATFORM_POOLS, SHARED_CONSUMERS
 
 log = logging.getLogger(__name__)
 
@@ -29,14 +29,22 @@ async def compose(bus: Bus, environ: Mapping[str, str]) -> list[Coroutine[Any, A
     workers = [Worker(bus, tasklog, config, settings) for config in configs]
     watch = Watch(bus, tasklog, settings)
     shared = {consumer.name: consumer for consumer in SHARED_CONSUMERS}
+    metrics.observe(metrics.DEVICE_STATE, lambda: _states(workers))
+    pools = ("any", *PLATFORM_POOLS, *(config.alias for config in configs))
     log.info("devices: %s", ", ".join(config.alias for config in configs) or "none")
     return [
         micro.serve(bus, "executor", *_endpoints(workers)),
         consume(bus, shared["WATCHDOG"], watch.on_started, concurrency=_WATCHED_AT_ONCE),
         consume(bus, shared["INTAKE"], watch.on_request, concurrency=_WATCHED_AT_ONCE),
         consume(bus, shared["CANCEL"], watch.on_cancel),
+        backlog.watch(bus, tuple(map(subjects.pool_consumer, pools))),
         *(worker.run() for worker in workers),
     ]
+
+
+def _states(workers: list[Worker]) -> list[tuple[float, dict[str, str]]]:
+    statuses = [worker.status() for worker in workers if worker.driving]
+    return [(1, {"device": status.device, "state": status.state}) for status in statuses]
 
 
 def _endpoints(workers: list[Worker]) -> list[micro.Endpoint]:

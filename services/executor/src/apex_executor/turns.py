@@ -10,12 +10,13 @@ import logging
 import time
 from typing import Protocol
 
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import Span
 
+from apex_bus import metrics
 from apex_bus.connection import Bus
 from apex_bus.errors import Transient
 from apex_bus.tasklog import Entry, Filled, Taken, TaskLog
-from apex_bus.tracing import span
+from apex_bus.tracing import mark_failed, span
 from apex_executor import decide
 from apex_executor.approval import Approvals, Denied, Ended, bare_point
 from apex_executor.errors import ActRefused
@@ -72,9 +73,13 @@ class Turns:
         assert isinstance(step, PlannedStep)
         turn = planned.slot.turn or 0
         name = tool_name(step.action)
-        with span(
-            "act", task=planned.slot.task, cause=cause, attributes={"apex.turn": turn, "apex.action": name}
-        ) as current:
+        about = {
+            "apex.turn": turn,
+            "apex.device": planned.slot.device,
+            "apex.action": name,
+            "apex.page": step.page,
+        }
+        with span("act", task=planned.slot.task, cause=cause or None, attributes=about) as current:
             match step.action:
                 case FinishTask() as action:
                     return await self._finish(planned, step, action)
@@ -85,10 +90,7 @@ class Turns:
                     if found is None:
                         return True
                     event = found
-            if event.code:
-                current.set_attribute("apex.code", event.code)
-            if event.success is None:
-                current.set_status(StatusCode.ERROR, event.message or "unknown outcome")
+            _tell(current, name, event)
             await self._record(planned.slot, event)
             return False
 
@@ -196,6 +198,17 @@ class Turns:
 
     def _session(self) -> str | None:
         return self._actor.handle.id if self._actor.handle else None
+
+
+def _tell(current: Span, action: str, event: WorldEvent) -> None:
+    """The outcome, on the span of its act and in the metrics."""
+    outcome = {True: "done", False: "failed", None: "unknown"}[event.success]
+    metrics.add(metrics.TURNS, 1, {"action": action, "outcome": outcome})
+    if event.success is not True:
+        code = event.code or "UNKNOWN_OUTCOME"
+        current.set_attribute("apex.code", code)
+        mark_failed(current, code, event.message)
+        metrics.add(metrics.REFUSALS, 1, {"stage": "act", "code": code})
 
 
 def _now_ms() -> int:

@@ -13,9 +13,11 @@ from typing import Final
 
 import msgspec
 
+from apex_bus import metrics
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Later, Verdict, bury
-from apex_bus.tasklog import Entry, Taken, TaskLog, entry_of
+from apex_bus.tasklog import Entry, Filled, Taken, TaskLog, entry_of
+from apex_bus.tracing import export_root
 from apex_executor import decide
 from apex_executor.requests import Asked, read_request, task_of
 from apex_executor.settings import ExecutorSettings
@@ -194,6 +196,21 @@ class Watch:
         outcome = await self._log.fill(slot, body, attempt=new_attempt(), after=after)
         if isinstance(outcome, Taken):
             log.info("task %s went on before it could be ended", slot.task)
+        if isinstance(outcome, Filled) and slot.device == NO_DEVICE:
+            self._tell_end(slot.task, body)
+
+    def _tell_end(self, task: str, body: TaskFinished) -> None:
+        """A task that no device had has no other who gives its trace a root."""
+        metrics.add(metrics.TASKS, 1, {"status": body.status, "stage": body.stage or ""})
+        now_ns = time.time_ns()
+        export_root(
+            task,
+            started_ns=now_ns,
+            ended_ns=now_ns,
+            failure=body.failure_reason or body.status,
+            origin=None,
+            attributes={"apex.turns": 0, "apex.status": body.status, "apex.stage": body.stage or ""},
+        )
 
 
 def _waits(record: DeviceRecord, slot: Slot) -> bool:

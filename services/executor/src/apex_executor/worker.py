@@ -8,6 +8,7 @@ import asyncio
 import logging
 from typing import Final
 
+from apex_bus import metrics
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Verdict, consume
 from apex_bus.errors import Transient
@@ -241,8 +242,16 @@ class Worker:
             ended_ns=ended.timestamp_ns,
             failure=None if finished.status == "succeeded" else finished.failure_reason or finished.status,
             origin=origin,
-            attributes={"apex.device": self.config.alias, "apex.turns": finished.turns, "apex.status": finished.status},
+            attributes={
+                "apex.device": self.config.alias,
+                "apex.turns": finished.turns,
+                "apex.status": finished.status,
+                "apex.stage": finished.stage or "",
+            },
         )
+        metrics.add(metrics.TASKS, 1, {"status": finished.status, "stage": finished.stage or ""})
+        took_s = (ended.timestamp_ns - started.timestamp_ns) / 1e9
+        metrics.record(metrics.TASK_DURATION, took_s, {"status": finished.status})
 
     def status(self) -> DeviceStatus:
         record = self._lease.record

@@ -10,11 +10,12 @@ import time
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from opentelemetry.trace import Span, SpanKind
+from opentelemetry.trace import SpanKind
 
-from apex_bus.tracing import span
+from apex_bus.tracing import because_of, span
 from apex_planner.clients.protocol import Answer, ProviderClient
-from apex_schemas.decision import DecisionFault, DecisionRecord, DecisionReply, DecisionRequest
+from apex_planner.genai import describe
+from apex_schemas.decision import DecisionRecord, DecisionReply, DecisionRequest
 from apex_schemas.steps import DecisionKey
 
 log = logging.getLogger(__name__)
@@ -57,14 +58,15 @@ class RecordedClient:
         if (known := await self._ledger.recorded(request.key)) is not None:
             return known.reply
         asked_at_ms = time.time_ns() // 1_000_000
+        begun = time.perf_counter()
         with span("chat", task=request.key.task, kind=SpanKind.CLIENT) as current:
-            current.set_attribute("apex.turn", request.key.turn)
             answer = await self._provider.ask(request)
-            _describe(current, answer.reply)
+            describe(current, request, answer.reply, time.perf_counter() - begun)
         if answer.ignored:
             log.info("unknown parts of an answer were ignored: %s", ", ".join(answer.ignored))
         record = record_of(request, answer, requested_at_ms=asked_at_ms, worker=self._ledger.worker)
-        return (await self._ledger.record(record)).reply
+        with because_of(current):
+            return (await self._ledger.record(record)).reply
 
 
 def record_of(
@@ -84,25 +86,3 @@ def record_of(
         requested_at_ms=requested_at_ms,
         worker=worker,
     )
-
-
-def _describe(current: Span, reply: DecisionReply) -> None:
-    """The call by the GenAI conventions, without any content."""
-    usage = reply.usage
-    current.update_name(f"chat {reply.model}")
-    current.set_attributes(
-        {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": reply.provider,
-            "gen_ai.request.model": reply.model,
-            "gen_ai.usage.input_tokens": usage.input_tokens,
-            "gen_ai.usage.output_tokens": usage.output_tokens,
-            "gen_ai.usage.cache_read.input_tokens": usage.cache_read_tokens,
-            "gen_ai.usage.cache_write.input_tokens": usage.cache_write_tokens,
-            "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
-        }
-    )
-    if reply.stop_reason:
-        current.set_attribute("gen_ai.response.finish_reasons", [reply.stop_reason])
-    if isinstance(reply, DecisionFault):
-        current.set_attribute("error.type", reply.code)

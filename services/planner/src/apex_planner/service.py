@@ -11,13 +11,14 @@ from typing import Final, Protocol
 
 from msgspec import structs
 
+from apex_bus import metrics
 from apex_bus.consume import Delivery, Done, Verdict
 from apex_bus.tasklog import Entry, TaskLog
-from apex_bus.tracing import span
+from apex_bus.tracing import mark_failed, span
 from apex_planner.decide import Outcome, PlanFailure
 from apex_planner.errors import PictureMissing
 from apex_schemas import envelope
-from apex_schemas.actions import Look
+from apex_schemas.actions import Look, tool_name
 from apex_schemas.decision import Picture
 from apex_schemas.errors import SubjectMismatch
 from apex_schemas.ids import new_attempt
@@ -65,14 +66,16 @@ class PlannerService:
             if isinstance(failed, BaseException):
                 raise failed
         assert isinstance(world, WorldState)
-        with span("plan", task=slot.task, cause=delivery.headers) as current:
-            current.set_attribute("apex.turn", slot.turn)
+        about = {"apex.turn": slot.turn, "apex.device": slot.device, "apex.page": scene.page}
+        with span("plan", task=slot.task, cause=delivery.headers, attributes=about) as current:
             outcome = await self._decide(delivery, slot, scene, world)
             match outcome:
                 case PlannedStep():
+                    current.set_attribute("apex.action", tool_name(outcome.action))
                     await self._tasks.fill(slot.sibling("planned"), outcome, attempt=new_attempt())
                 case PlanFailure():
-                    current.set_attribute("error.type", outcome.code)
+                    mark_failed(current, outcome.code, outcome.reason)
+                    metrics.add(metrics.REFUSALS, 1, {"stage": "plan", "code": outcome.code})
                     log.warning("task %s fails in turn %d: %s", slot.task, slot.turn, outcome.reason)
                     await self._end(slot, world, outcome, after=delivery.sequence)
         return Done()
