@@ -48,6 +48,7 @@ class NoDecision(CommandError):
 @_SCREENSHOT
 @click.option("--json", "form", flag_value="json", help="The Scene as JSON, as `apex plan --scene` reads it.")
 @click.option("--prompt", "form", flag_value="prompt", help="The text that a model would be shown.")
+@click.option("--svg", "form", flag_value="svg", help="A drawing of it: boxes, ids, labels.")
 def perceive(
     file: Path,
     platform: Platform | None,
@@ -63,6 +64,8 @@ def perceive(
             click.echo(msgspec.json.format(msgspec.json.encode(scene), indent=2).decode())
         case "prompt":
             click.echo(_prompt(scene))
+        case "svg":
+            click.echo(_drawing(scene))
         case _:
             console().print(shown_scene(scene))
 
@@ -160,6 +163,12 @@ def _prompt(scene: Scene) -> str:
     except ImportError as error:
         raise NotInstalled("apex-planner") from error
     return write_scene(scene)
+
+
+def _drawing(scene: Scene) -> str:
+    from apex_perception.wireframe import draw  # installed, since it made the Scene
+
+    return draw(scene)
 
 
 def _picture(screenshot: Path | None) -> Picture | None:
