@@ -13,7 +13,7 @@ from apex_lab.phone.keyboard import HEIGHT_DP, keyboard
 from apex_lab.phone.keyboard import PACKAGE as KEYBOARD_PACKAGE
 from apex_lab.phone.layout import Node, Style, height_of, place
 from apex_lab.phone.views import Placed
-from apex_lab.phone.widgets import Handler, Widget, row, switches_act, text
+from apex_lab.phone.widgets import Handler, Widget, as_on_ios, row, text
 from apex_lab.phone.windows import Window
 
 STATUS_DP = 24
@@ -67,7 +67,7 @@ def arrange(
             tick=tick,
             beyond=_BEYOND if ios else 0,
         )
-        body = switches_act(window.body) if ios else window.body
+        body = as_on_ios(window.body) if ios else window.body
         focused = focus[1] if focus[0] == page.serial else ""
         room = whole._replace(top=status)
         if focused and window.resizes:

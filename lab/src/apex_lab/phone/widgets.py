@@ -18,6 +18,8 @@ Look = Literal[
 ]  # fmt: skip
 Gravity = Literal["fill", "center", "bottom_end", "bottom", "end"]
 Handler = Callable[[], None]
+TOUCH_OUTSIDE = "touch_outside"
+"""The resource id of the area beside a sheet, as Material calls it."""
 TextHandler = Callable[[str], None]
 
 
@@ -276,14 +278,18 @@ def grid(cells: Iterable[Widget], *, rid: str, shuffles: bool = True) -> Widget:
     )
 
 
-def switches_act(widget: Widget) -> Widget:
-    """The same with taps for the switch, where on Android the row around it takes them: so it is on iOS."""
+def as_on_ios(widget: Widget) -> Widget:
+    """The same where iOS differs: the switch takes the taps, not the row around it; what lies beside a sheet closes it
+    without being an element.
+    """
+    if widget.rid == TOUCH_OUTSIDE:
+        return Widget(children=(replace(widget, grow=True),), opaque=True)
     if not widget.children:
         return widget
     knob = next((child for child in widget.children if child.checked is not None and child.on_tap is None), None)
     if knob is not None and widget.on_tap is not None:
         acting = tuple(replace(each, on_tap=widget.on_tap) if each is knob else each for each in widget.children)
         return replace(widget, children=acting, on_tap=None)
-    children = tuple(switches_act(child) for child in widget.children)
+    children = tuple(as_on_ios(child) for child in widget.children)
     same = all(new is old for new, old in zip(children, widget.children, strict=True))
     return widget if same else replace(widget, children=children)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from apex_lab.phone.widgets import Handler, Widget, column, over, space, text
+from apex_lab.phone.widgets import TOUCH_OUTSIDE, Handler, Widget, column, over, space, text
 
 WindowKind = Literal["page", "dialog", "sheet"]
 
@@ -50,7 +50,7 @@ def dialog(title: str, *children: Widget, activity: str, cancel: Handler | None,
 def sheet(title: str, *children: Widget, activity: str, cancel: Handler) -> Window:
     """A sheet over the lower part of the page, with the area above it that closes it, as Material's sheets have."""
     heading = text(title, rid="sheet_title", look="title", height=32)
-    beside = Widget(rid="touch_outside", on_tap=cancel)
+    beside = Widget(rid=TOUCH_OUTSIDE, on_tap=cancel)
     lower = column(heading, *children, rid="design_bottom_sheet", pad=12, look="card")
     body = over(beside, replace(lower, gravity="bottom"))
     return Window(body=body, activity=activity, kind="sheet", cancel=cancel)
