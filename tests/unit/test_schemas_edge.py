@@ -176,3 +176,18 @@ def test_digest_is_that_of_the_request_however_it_is_written(goal: str, turns: i
     written.append(msgspec.json.encode(dict(reversed(fields.items()))))
     assert len({digest(data) for data in written}) == 1
     assert digest(msgspec.json.encode({**fields, "goal": f"{goal}."[:4_000]})) != digest(written[0])
+
+
+def test_digest_stays_as_it_is_when_a_version_knows_more_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request met again by an executor of the next version is no other request."""
+
+    class Next(TaskRequest, frozen=True, kw_only=True):
+        an_addition: tuple[str, ...] = ()
+        mode: str = "as before"
+        among: list[str] = msgspec.field(default_factory=list)
+
+    data = msgspec.json.encode({"goal": "g", "max_turns": 7})
+    before = digest(data)
+    monkeypatch.setattr("apex_schemas.edge.TaskRequest", Next)
+    assert digest(data) == before
+    assert digest(msgspec.json.encode({"goal": "g", "max_turns": 7, "mode": "another"})) != before

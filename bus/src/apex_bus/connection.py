@@ -206,6 +206,8 @@ def _timestamp_ns(text: str) -> int:
 parse_timestamp_ns = _timestamp_ns
 
 
+_ANSWERS: Final = ("_inbox", "_r_.")
+"""What answers are published to, in the server's error: inboxes of this account, and those of others."""
 _SHARED_INBOX: Final = (Identity.CLIENT, Identity.GUEST)
 
 
@@ -228,7 +230,12 @@ class _Watch:
         reason = str(error) or _name(error)
         if "authorization" not in self.reason.lower():  # what follows a refused key is only its echo
             self.reason = reason
-        if found := _REFUSED_SUBJECT.search(reason):
+        found = _REFUSED_SUBJECT.search(reason)
+        if found and found[1].lower() == "publish" and found[2].lower().startswith(_ANSWERS):
+            # We may answer whoever asked over the same connection: after a reconnect that right is gone, as is the
+            # answer. It is asked for again.
+            log.warning("an answer could not be sent any more: %s", reason)
+        elif found:
             log.error("permission refused: %s", reason)
             self._fail(NotPermitted(self.identity, f"{found[1]} {found[2]}"))
         elif self.up:

@@ -35,5 +35,19 @@ def decode_request(data: bytes) -> TaskRequest:
 
 
 def digest(data: bytes) -> str:
-    """What tells one request from another under the same task id: a hash of the decoded request, however written."""
-    return hashlib.sha256(msgspec.msgpack.encode(decode_request(data))).hexdigest()[:32]
+    """What tells one request from another under the same task id: a hash of what was asked for, however written.
+
+    Only fields that differ from their defaults count, so that versions which know other fields agree on it: the
+    executor that took a request and the one that meets it again may be of two versions.
+    """
+    request = decode_request(data)
+    given = [
+        (field.name, value)
+        for field in sorted(msgspec.structs.fields(TaskRequest), key=lambda field: field.name)
+        if (value := getattr(request, field.name)) != _default(field)
+    ]
+    return hashlib.sha256(msgspec.msgpack.encode(given)).hexdigest()[:32]
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default_factory() if field.default_factory is not msgspec.NODEFAULT else field.default

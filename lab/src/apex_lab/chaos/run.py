@@ -13,6 +13,7 @@ from apex_bus.connection import Bus
 from apex_bus.errors import Transient
 from apex_lab.chaos import gather
 from apex_lab.chaos.account import Report, account
+from apex_lab.chaos.drivers import Drivers
 from apex_lab.chaos.evidence import Evidence
 from apex_lab.chaos.linked import SERVICES, Linked
 from apex_lab.chaos.load import Load
@@ -65,11 +66,12 @@ async def run(plan: Plan, directory: Path, report: Callable[[str], None]) -> Rep
 
 
 async def _trouble_and_account(stack: Linked, plan: Plan, report: Callable[[str], None], crashes: list[str]) -> Report:
-    async with stack.bus(Identity.CLIENT) as bus, stack.client() as client:
-        planned = asyncio.Event()
+    async with stack.bus(Identity.CLIENT) as bus, stack.bus(Identity.EXECUTOR) as peer, stack.client() as client:
+        planned = asyncio.Queue[str]()
         await _hear(bus, planned)
+        drivers = Drivers(peer, lambda: gather.workers(stack))
         load = Load(client, seed=plan.seed, ahead=plan.phones * 2)
-        trouble = Troublemaker(stack, seed=plan.seed, rates=plan.rates, planned=planned)
+        trouble = Troublemaker(stack, seed=plan.seed, rates=plan.rates, planned=planned, drivers=drivers)
         ports = {links["model"].port: name for name, links in stack.links.items() if "model" in links}
         calls = Calls(stack.wiring.model.base_url or "", ports)
         async with asyncio.TaskGroup() as group:
@@ -119,9 +121,11 @@ async def _evidence(
         )
 
 
-async def _hear(bus: Bus, planned: asyncio.Event) -> None:
-    async def heard(_: Msg) -> None:
-        planned.set()
+async def _hear(bus: Bus, planned: asyncio.Queue[str]) -> None:
+    """Put the device of each decision into the queue."""
+
+    async def heard(msg: Msg) -> None:
+        planned.put_nowait(msg.subject.split(".")[1])
 
     await bus.client.subscribe("task.*.*.*.planned", cb=heard)  # pyright: ignore[reportUnknownMemberType]
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import aiohttp
 from msgspec import Struct
 
+from apex_lab.chaos.drivers import Drivers
 from apex_lab.chaos.evidence import Made, Trouble
 from apex_lab.chaos.linked import Linked
 from apex_lab.chaos.links import Link
@@ -21,6 +22,8 @@ from apex_lab.chaos.links import Link
 LONGEST_WAIT_S: Final = 15.0
 """The longest acknowledgement wait and lease that anything has; a pause lasts longer."""
 _AIM_S: Final = 3.0
+_AIMED: Final = 0.15
+"""Of the kills, this share is aimed at the executor that is about to act; the others fall where they fall."""
 
 
 class Rates(Struct, frozen=True, kw_only=True):
@@ -39,8 +42,11 @@ class Rates(Struct, frozen=True, kw_only=True):
 class Troublemaker:
     """Makes trouble for a stack from `run` to `stop`. What was done stands in `made`."""
 
-    def __init__(self, stack: Linked, *, seed: int, rates: Rates, planned: asyncio.Event) -> None:
-        self._stack, self._seed, self._rates, self._planned = stack, seed, rates, planned
+    def __init__(
+        self, stack: Linked, *, seed: int, rates: Rates, planned: asyncio.Queue[str], drivers: Drivers
+    ) -> None:
+        self._stack, self._seed, self._rates = stack, seed, rates
+        self._planned, self._drivers = planned, drivers
         self._ending = asyncio.Event()
         self._paused: set[str] = set()
         self._processes = sorted(stack.links)
@@ -94,11 +100,11 @@ class Troublemaker:
         return [device.alias for device in self._stack.wiring.devices]
 
     async def _kill(self, rng: random.Random) -> None:
-        """kill -9, started again at once or after a while; of executors half are aimed at an act."""
+        """kill -9, started again at once or after a while; some are aimed at an act."""
         name = rng.choice([name for name in self._processes if name not in self._paused])
         down_s, aim_s = rng.choice((0.0, rng.uniform(0.2, 6))), rng.uniform(0.02, 0.7)
-        if name.startswith("executor") and rng.random() < 0.5:
-            await self._decision()
+        if rng.random() < _AIMED:
+            name = await self._about_to_act() or name
             await asyncio.sleep(aim_s)
         if name in self._paused:
             return
@@ -108,14 +114,15 @@ class Troublemaker:
                 await asyncio.sleep(down_s)
                 await self._stack.child(name).start()
 
-    async def _decision(self) -> None:
-        """Wait for the model's next decision, some seconds at most."""
-        self._planned.clear()
+    async def _about_to_act(self) -> str | None:
+        """Wait for the model's next decision, some seconds at most, and name the process that will carry it out."""
+        while not self._planned.empty():
+            self._planned.get_nowait()
         try:
             async with asyncio.timeout(_AIM_S):
-                await self._planned.wait()
+                return await self._drivers.of(await self._planned.get())
         except TimeoutError:
-            return
+            return None
 
     async def _pause(self, rng: random.Random) -> None:
         name = rng.choice([name for name in self._processes if name not in self._paused])

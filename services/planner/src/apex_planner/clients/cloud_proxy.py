@@ -69,15 +69,26 @@ class CloudProxyClient:
 
     async def _answers(self, task: str, data: bytes) -> AsyncGenerator[Msg]:
         client = self._bus.client
-        inbox = await client.subscribe(client.new_inbox())  # pyright: ignore[reportUnknownMemberType]
+        arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
+
+        def lost() -> None:
+            arrived.put_nowait(None)
+
+        self._bus.on_reconnect(lost)
+        inbox = await client.subscribe(client.new_inbox(), cb=arrived.put)  # pyright: ignore[reportUnknownMemberType]
         try:
             await client.publish(PLANNER_DECISION, data, reply=inbox.subject, headers=trace_headers(task))
             while True:
                 try:
-                    yield await inbox.next_msg(timeout=self._silence_s)
+                    async with asyncio.timeout(self._silence_s):
+                        msg = await arrived.get()
                 except TimeoutError:
                     raise EndpointAway(f"silent for {self._silence_s:g} s") from None
+                if msg is None:  # whoever was asked over the old connection may not answer any more
+                    raise EndpointAway("the connection was lost meanwhile")
+                yield msg
         finally:
+            self._bus.off_reconnect(lost)
             if not client.is_closed:
                 await inbox.unsubscribe()
 
