@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
+from typing import Any
 
 import components
 import pytest
@@ -185,6 +186,7 @@ async def test_an_act_that_is_refused_has_the_status_of_an_error_with_its_code(
     await stack.phones.reset("sim-1")
     task = await carried_out(stack, receiver, WIFI)
     failed = [span for span in by_name(receiver.of(task), "act") if span.error]
+    assert failed
     for span in failed:
         assert span.attributes["apex.code"] == span.attributes["error.type"]
     assert all(not span.error for span in by_name(receiver.of(task), "observe"))
@@ -216,11 +218,11 @@ async def test_what_is_measured_is_in_the_table_and_the_whole_of_a_tasks_figures
 
 
 async def test_log_lines_about_a_task_carry_its_trace_id(stack: Stack, receiver: Receiver) -> None:
-    await stack.phones.set_faults("sim-1", {"source_error": {"times": 30}})
+    await stack.phones.set_faults("sim-1", {"session_death": "before_act"})
     task = await carried_out(stack, receiver, WIFI)
-    lines = [json.loads(line) for file in Path(stack.logs).glob("*.log") for line in _json_lines(file)]
-    assert any(line.get("trace_id") == task for line in lines)
+    assert any(line.get("trace_id") == task for line in _json_lines(stack.logs))
 
 
-def _json_lines(file: Path) -> list[str]:
-    return [line for line in file.read_text(encoding="utf-8", errors="replace").splitlines() if line.startswith("{")]
+def _json_lines(logs: Path) -> list[dict[str, Any]]:
+    lines = [line for file in logs.glob("*.log") for line in file.read_text(errors="replace").splitlines()]
+    return [json.loads(line) for line in lines if line.startswith("{")]
