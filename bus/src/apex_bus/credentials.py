@@ -23,7 +23,7 @@ import msgspec
 import nkeys  # pyright: ignore[reportMissingTypeStubs]
 
 from apex_bus.errors import BusError
-from apex_bus.permissions import Permissions, permissions
+from apex_bus.permissions import CLIENTS, Permissions, Shared, permissions, shared
 from apex_bus.provision import device_aliases
 from apex_schemas.subjects import STREAMS, Identity
 
@@ -31,6 +31,9 @@ Layout = Literal["flat", "volumes"]
 
 DATABASE_ROLES: Final = {"database-admin": "apex", "database-owner": "apex_owner", "database-writer": "apex_writer"}
 """Folder → role: who makes the roles, who owns the tables and migrates, who reads and writes rows."""
+
+INSIDE: Final = "APEX"
+"""The account of the services and the streams."""
 
 MAX_PAYLOAD: Final = 8 * 2**20
 _STORE_HEADROOM: Final = 2**30
@@ -81,12 +84,43 @@ def write_credentials(
 
 
 def authorization(keys: Mapping[Identity, str], devices: tuple[str, ...]) -> dict[str, Any]:
-    """The users of the server with their allow lists. `keys` are public; without the guest's all have to show one."""
-    users = [{"nkey": key, "permissions": _allow(permissions(identity, devices))} for identity, key in keys.items()]
-    config: dict[str, Any] = {"authorization": {"users": users}}
+    """The accounts of the server, their users and allow lists: the services in one, that has the streams, and each
+    outside identity in its own. `keys` are public; without the guest's all have to show one."""
+    users = {
+        identity: {"nkey": key, "permissions": _allow(permissions(identity, devices))} for identity, key in keys.items()
+    }
+    outside = [identity for identity in CLIENTS if identity in keys]
+    accounts: dict[str, Any] = {
+        INSIDE: {
+            "jetstream": "enabled",
+            "users": [user for identity, user in users.items() if identity not in outside],
+            "exports": _exports(outside),
+        }
+    }
+    for identity in outside:
+        imports = [{each.kind: {"account": INSIDE, "subject": each.subject}} for each in shared(identity)]
+        accounts[account(identity)] = {"users": [users[identity]], "imports": imports}
+    config: dict[str, Any] = {"accounts": accounts}
     if Identity.GUEST in keys:
         config["no_auth_user"] = keys[Identity.GUEST]
     return config
+
+
+def account(identity: Identity) -> str:
+    """The name of the server's account in which an identity lives."""
+    return str(identity).upper() if identity in CLIENTS else INSIDE
+
+
+def _exports(outside: list[Identity]) -> list[dict[str, Any]]:
+    """What outside accounts may take, each named: an account that is not named cannot import it."""
+    takers: dict[Shared, list[str]] = {}
+    for identity in outside:
+        for each in shared(identity):
+            takers.setdefault(each, []).append(account(identity))
+    return [
+        {each.kind: each.subject, "accounts": names, **({"response": "stream"} if each.many else {})}
+        for each, names in takers.items()
+    ]
 
 
 def _allow(granted: Permissions) -> dict[str, Any]:

@@ -59,8 +59,12 @@ class _Service(Service):
             await super()._handle_stats_request(msg)
 
 
+_INBOXES: Final = ("_INBOX", "_R_.")
+"""Of this account, and of another: there the server puts the asker's inbox in when it hands the answer over."""
+
+
 def _to_an_inbox(msg: Msg) -> bool:
-    if msg.reply.startswith("_INBOX"):
+    if msg.reply.startswith(_INBOXES):
         return True
     log.warning("%s wants its answer on %r, which is no inbox: not answered", msg.subject, msg.reply)
     return False

@@ -6,12 +6,16 @@ name, and acknowledge; or, where the row has no stream, subscribe to it and answ
 messages of its pattern (DIRECT.GET), never for the stream (the batched form), and nobody but the provisioner makes a
 consumer: whoever makes one picks where its messages are delivered.
 
+Each outside identity lives in an account of its own, that shares with the services' account what its lists say and
+nothing else (`shared`). Within one account whoever publishes picks the subject of the answer, and the server itself
+would write its acknowledgement there, with its own rights; over accounts an answer comes back to who asked or nowhere.
+
 Consumer names of devices are listed one by one, as a wildcard of NATS is a whole token and `*` on TASKS would let an
 executor pull from PERCEPTION: a new device needs new credentials (`apex_bus.credentials`) and a reload of the server.
 """
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -34,6 +38,17 @@ _PINGS: Final = {
 
 _VERBS: Final = ("PING", "INFO", "STATS")
 _TASK_ROWS: Final = tuple(row for row in TABLE if row.stream == "TASKS")
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    """A subject that an outside account takes from the services' account: to ask on (`service`) or to follow.
+
+    `many`: more than one may answer.
+    """
+
+    subject: str
+    kind: Literal["service", "stream"]
+    many: bool = False
 
 
 class Responses(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +83,20 @@ def permissions(identity: Identity, devices: tuple[str, ...]) -> Permissions:
         subscribe=tuple(sorted({*_inboxes(identity), *_follows(identity), *_serves(identity)})),
         responses=responses,
     )
+
+
+def shared(identity: Identity) -> tuple[Shared, ...]:
+    """What the account of an outside identity shares with that of the services: its allow lists, without its inboxes.
+
+    Every instance answers a ping; every executor answers for the devices that it knows.
+    """
+    granted = permissions(identity, ())
+    asked = {row.pattern for row in TABLE if row.stream is None and Identity.EXECUTOR in row.triggers}
+    services = [
+        Shared(subject=subject, kind="service", many=subject in asked or subject.startswith("$SRV."))
+        for subject in granted.publish
+    ]
+    return (*services, *(Shared(subject=subject, kind="stream") for subject in sorted({*_follows(identity)})))
 
 
 def _writes(identity: Identity) -> Iterator[str]:
@@ -108,7 +137,7 @@ def _asks(identity: Identity) -> Iterator[str]:
 
 
 def _inboxes(identity: Identity) -> Iterator[str]:
-    """Own answers only; clients share the inbox that every NATS client uses unless told otherwise."""
+    """Own answers only. Outside, in an account of its own, also the inbox that every NATS client uses untold."""
     yield f"_INBOX_{identity}.>"
     if identity in CLIENTS:
         yield "_INBOX.>"
