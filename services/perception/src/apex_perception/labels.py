@@ -48,7 +48,7 @@ class Labels:
         if node.text and node.name:
             if says(node.name, node.text):
                 return [node.name]
-            return [node.text] if says(node.text, node.name) or not self._acting[index] else [node.text, node.name]
+            return [node.text] if says(node.text, node.name) else [node.text, node.name]
         return [node.text or node.name] if node.text or node.name else []
 
     def _take_up(self) -> None:
@@ -75,7 +75,8 @@ class Labels:
         pictures = [index for index in texts if self._nodes[index].kind == "image"]
         for index in texts:
             if index not in pictures:
-                add_piece(pieces, self._nodes[index].text or self._nodes[index].name)
+                for piece in self.own(index):
+                    add_piece(pieces, piece)
         value = self._nodes[owner].value
         if value:
             pieces[:] = [piece for piece in pieces if not says(value, piece)]
