@@ -216,20 +216,18 @@ async def measure(api: str, rounds: int, directory: Path) -> dict[str, float]:
             "proxy recorded": CloudProxyClient(recording),
         }
         call = await bare(direct, api, environ)
-        taken: dict[str, list[float]] = {"bare": [], **{name: [] for name in clients}}
+        ways = ["bare", *clients]
+        taken: dict[str, list[float]] = {name: [] for name in ways}
         for turn in range(rounds + 20):
-            begun = time.perf_counter()
-            await call()
-            spent = {"bare": time.perf_counter() - begun}
-            for name, client in clients.items():
+            first = turn % len(ways)  # none always comes after the same other
+            for name in (*ways[first:], *ways[:first]):
                 request = question()
                 begun = time.perf_counter()
-                reply = await client.decide(request)
-                spent[name] = time.perf_counter() - begun
-                assert isinstance(reply, ToolCallDecision), reply
-            if turn >= 20:  # warm by then
-                for name, seconds in spent.items():
-                    taken[name].append(seconds * 1_000)
+                reply = await (call() if name == "bare" else clients[name].decide(request))
+                spent = time.perf_counter() - begun
+                assert name == "bare" or isinstance(reply, ToolCallDecision), reply
+                if turn >= 20:  # warm by then
+                    taken[name].append(spent * 1_000)
         return {name: statistics.median(times) for name, times in taken.items()}
 
 
