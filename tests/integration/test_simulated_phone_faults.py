@@ -159,16 +159,78 @@ async def test_what_is_asked_wrongly_is_answered_in_w3c_form(client: Client) -> 
     assert error_of(await client.send("POST", "/lab/phones/sim-1/faults", {"x": 1})) == (400, "invalid argument")
 
 
+@pytest.mark.parametrize(
+    ("death", "words"),
+    [("instrumentation", "instrumentation process is not running"), ("socket_hang_up", "socket hang up")],
+)
+async def test_a_driver_that_died_fails_every_command_until_the_session_is_made_anew(
+    client: Client, death: str, words: str
+) -> None:
+    await client.faults(driver_death=death)
+    for _ in range(2):
+        answer = await client.command("POST", "/actions", TAP)
+        assert error_of(answer) == (500, "unknown error")
+        assert words in str(answer[1])
+    assert error_of(await client.command("GET", "/source")) == (500, "unknown error")
+    assert await client.acts() == ["launch"]
+    await client.open()
+    assert (await client.command("POST", "/actions", TAP))[0] == 200
+
+
+async def test_a_stillborn_session_is_over_as_soon_as_it_was_made(client: Client) -> None:
+    await client.faults(stillborn=2)
+    for _ in range(2):
+        await client.open()
+        assert error_of(await client.command("GET", "/source")) == (404, "invalid session id")
+    await client.open()
+    assert (await client.command("GET", "/source"))[0] == 200
+
+
+async def test_a_session_that_cannot_be_made_leaves_the_old_one_alive(client: Client) -> None:
+    await client.faults(create_fails=1)
+    caps = {"capabilities": {"alwaysMatch": {"platformName": "Android", "appium:udid": "sim-1"}}}
+    assert error_of(await client.send("POST", "/session", caps)) == (500, "session not created")
+    assert (await client.command("GET", "/source"))[0] == 200
+    assert (await client.send("POST", "/session", caps))[0] == 200
+
+
+async def test_two_devices_cannot_have_the_same_port_and_one_can_have_its_own_again() -> None:
+    async with serve([Phone("a"), Phone("b")]) as url, aiohttp.ClientSession() as http:
+        client = Client(http, url)
+
+        async def open_(udid: str, port: int | None) -> tuple[int, dict[str, object]]:
+            own = {} if port is None else {"appium:systemPort": port}
+            caps = {"alwaysMatch": {"platformName": "Android", "appium:udid": udid, **own}}
+            return await client.send("POST", "/session", {"capabilities": caps})
+
+        assert [(await open_(udid, 8200))[0] for udid in "aa"] == [200, 200]
+        taken = await open_("b", 8200)
+        assert error_of(taken) == (500, "session not created")
+        assert "port #8200 (systemPort) is already in use" in str(taken[1])
+        assert [(await open_("b", port))[0] for port in (8201, None)] == [200, 200]
+
+
+async def test_the_input_method_can_be_asked_for_and_put_back(client: Client) -> None:
+    await client.faults(ime_left=True)
+    _, engines = await client.command("GET", "/ime/available_engines")
+    _, left = await client.command("GET", "/ime/active_engine")
+    assert left["value"] == "io.appium.settings/.UnicodeIME"
+    assert left["value"] in engines["value"]  # type: ignore[operator]
+    keyboard = {"engine": "com.android.inputmethod.latin/.LatinIME"}
+    assert (await client.command("POST", "/ime/activate", keyboard))[0] == 200
+    assert (await client.command("GET", "/ime/active_engine"))[1]["value"] == keyboard["engine"]
+    assert (await client.command("POST", "/ime/activate", {"engine": "no.such/.IME"}))[0] == 500
+
+
 async def test_the_program_says_where_it_listens_and_ends_on_sigterm() -> None:
-    program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "apex_lab.phone", "--port", "0", "--phones", "2"), stdout=asyncio.subprocess.PIPE
-    )
+    command = (sys.executable, "-m", "apex_lab.phone", "--port", "0", "--phones", "2", "--ios", "1")
+    program = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
         assert program.stdout is not None
         ready = json.loads(await asyncio.wait_for(program.stdout.readline(), 20))
-        assert ready["phones"] == ["sim-1", "sim-2"]
+        assert ready["phones"] == ["sim-1", "sim-2", "ios-1"]
         async with aiohttp.ClientSession() as http, http.get(f"{ready['url']}/lab/phones") as answer:
-            assert [phone["udid"] for phone in await answer.json()] == ["sim-1", "sim-2"]
+            assert [phone["udid"] for phone in await answer.json()] == ["sim-1", "sim-2", "ios-1"]
         program.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(program.wait(), 10) == 0
     finally:

@@ -5,9 +5,11 @@ import re
 import pytest
 
 from apex_lab.phone import Phone
-from apex_lab.phone.errors import InvalidArgument
+from apex_lab.phone.errors import InvalidArgument, UnknownError
 from apex_lab.phone.faults import Faults
 from apex_lab.phone.geometry import Point
+from apex_lab.phone.locators import Locator, find
+from apex_lab.phone.views import View
 
 SETTINGS = "com.android.settings"
 
@@ -80,3 +82,94 @@ def test_a_popup_takes_the_tap_that_was_meant_for_the_screen_under_it() -> None:
     assert phone.state()["foreground"] == SETTINGS
     assert phone.state()["page"] == "home"
     assert phone.package == SETTINGS
+
+
+def field(phone: Phone) -> View:
+    """The name of a new contact."""
+    phone.permission_popup = False
+    phone.launch("com.android.contacts")
+    if phone.state()["page"] == "home":
+        phone.tap(find(phone.snapshot(), Locator("accessibility id", "Create contact"), phone.package)[0].middle, "s")
+    return find(phone.snapshot(), Locator("id", "name"), phone.package)[0]
+
+
+def typed(phone: Phone, *texts: str) -> str:
+    for text in texts:
+        phone.set_text(field(phone), "", "s", replace=True)
+        phone.set_text(field(phone), text, "s", replace=False)
+    return str(phone.state()["apps"]["com.android.contacts"]["draft"].get("name", ""))  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("fault", "shown"),
+    [
+        (None, "Zoë +@1"),
+        ("appended", "oldZoë +@1"),
+        ("truncated", "Zoë "),
+        ("ascii_dropped", "Zo +@1"),
+        ("nothing", ""),
+    ],
+)
+def test_typed_text_becomes_what_the_fault_makes_of_it(fault: str | None, shown: str) -> None:
+    phone = Phone("sim-1")
+    phone.faults = Faults().changed({"typing": fault})
+    assert typed(phone, "old", "Zoë +@1") == shown
+    assert [act.value for act in phone.acts.since() if act.kind == "text"] == ["old", "Zoë +@1"]
+
+
+def test_text_that_the_shell_cannot_type_is_an_error_and_nothing_is_typed() -> None:
+    phone = Phone("sim-1")
+    phone.faults = Faults(typing="ascii_only")
+    with pytest.raises(UnknownError, match="null array"):
+        typed(phone, "Zoë")
+    assert typed(phone, "Zoe") == "Zoe"
+
+
+def test_no_keyboard_comes_up_while_the_device_is_left_on_another_input_method() -> None:
+    phone = Phone("sim-1")
+    phone.faults = Faults(ime_left=True)
+    view = field(phone)
+    assert not phone.keyboard_shown
+    assert "keyboard_view" not in phone.source(all_windows=True)
+    phone.set_text(view, "x", "s", replace=True)
+    phone.faults = Faults()
+    phone.changed()
+    assert phone.keyboard_shown
+
+
+def test_a_stuck_list_takes_swipes_and_stays_where_it_is() -> None:
+    phone = Phone("sim-1")
+    phone.launch(SETTINGS)
+    phone.faults = Faults(stuck_scroll=True)
+    before = phone.source()
+    assert phone.swipe(Point(270, 900), Point(270, 300), "s") == 0
+    assert phone.source() == before
+    phone.faults = Faults()
+    assert phone.swipe(Point(270, 900), Point(270, 300), "s") == 600
+
+
+@pytest.mark.parametrize(
+    ("launch", "message"), [("not_exported", "not exported from uid"), ("no_activity", "launchable activity of")]
+)
+def test_an_app_that_must_not_be_started_is_an_error_and_no_act(launch: str, message: str) -> None:
+    phone = Phone("sim-1")
+    phone.faults = Faults().changed({"launch": launch})
+    with pytest.raises(UnknownError, match=message):
+        phone.activate(SETTINGS, "s")
+    assert (phone.acts.since(), phone.app_state(SETTINGS)) == ([], 1)
+
+
+def test_a_start_that_does_nothing_leaves_the_old_app_in_front() -> None:
+    phone = Phone("sim-1")
+    phone.faults = Faults(launch="nothing")
+    phone.activate(SETTINGS, "s")
+    assert [act.kind for act in phone.acts.since()] == ["launch"]
+    assert phone.state()["foreground"] == "com.android.launcher3"
+
+
+def test_a_dialog_can_come_with_the_start_of_an_app() -> None:
+    phone = Phone("sim-1")
+    phone.faults = Faults(launch="popup")
+    phone.activate(SETTINGS, "s")
+    assert (phone.package, phone.app_state(SETTINGS)) == ("android", 4)
+    assert "Battery is low" in phone.source()

@@ -55,8 +55,10 @@ def _first(names: tuple[str, ...], size: int) -> Font | None:
 
 @lru_cache(maxsize=8192)
 def text_width(text: str, size: int) -> int:
-    """Pixels that one line of `text` takes."""
-    return round(font_for(text, size).getlength(text))
+    """Pixels that one line of `text` takes. East Asian letters are square, whether or not a font here has them."""
+    square = sum(map(is_east_asian, text))
+    rest = "".join(letter for letter in text if not is_east_asian(letter)) if square else text
+    return round(font(size).getlength(rest)) + square * size
 
 
 @lru_cache(maxsize=4096)

@@ -13,7 +13,7 @@ from apex_lab.phone.errors import InvalidSelector
 from apex_lab.phone.xmltree import literal
 
 _TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<sign>==|!=|<>|>=|<=|=|<|>|&&|\|\||[()!])"""
+    r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(?P<sign>(?:==|!=|<>|>=|<=|=|<|>)(?:\[c?d?\])?|&&|\|\||[()!])"""
     r"""|(?P<word>[\w.]+(?:\[c?d?\])?))"""
 )
 _NAMES: Final = {
