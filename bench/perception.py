@@ -93,8 +93,8 @@ def _view(
         f'<{name} index="1" package="com.android.settings" class="{name}" text="{text}" resource-id="android:id/{rid}"'
         f' checkable="{checkable}" checked="false" clickable="{clickable}" enabled="true" focusable="{clickable}"'
         f' focused="false" long-clickable="false" password="false" scrollable="{scrollable}" selected="false"'
-        f' bounds="[{left},{top}][{right},{bottom}]" displayed="true" a11y-important="true" showing-hint="false"'
-        f' drawing-order="1" heading="false" live-region="0">{inside}</{name}>'
+        f' bounds="[{left},{top}][{right},{bottom}]" displayed="true" showing-hint="false"'
+        f' drawing-order="1">{inside}</{name}>'
     )
 
 

@@ -99,7 +99,7 @@ def paint_ranks(tree: Tree, raised: dict[int, int]) -> Sequence[int]:
     Siblings follow `drawing-order` where all of them state one, else the document.
     """
     nodes = tree.nodes
-    if not raised and not any(node.order for node in nodes):
+    if not raised and _painted_as_written(nodes):
         return range(len(nodes))
     ranks = [0] * len(nodes)
     stack = _painted_last_first(tree, -1, raised)
@@ -111,6 +111,18 @@ def paint_ranks(tree: Tree, raised: dict[int, int]) -> Sequence[int]:
         if tree.ends[index] > index + 1:
             stack += _painted_last_first(tree, index, raised)
     return ranks
+
+
+def _painted_as_written(nodes: Sequence[Node]) -> bool:
+    """Whether no node states an earlier turn than a sibling before it, as on most screens."""
+    last = [0] * (len(nodes) + 1)  # by parent; the root's children have -1
+    for node in nodes:
+        order = node.order
+        if order:
+            if order < last[node.parent]:
+                return False
+            last[node.parent] = order
+    return True
 
 
 def _painted_last_first(tree: Tree, index: int, raised: dict[int, int]) -> list[int]:

@@ -107,15 +107,36 @@ def read_xml(text: str) -> Markup | None:
         data = text.encode()
     except UnicodeEncodeError:
         return None
-    collector = _Collector(with_text=False)
+    tags: list[Tag] = []
+    ends: list[int] = []
+    open_: list[int] = [-1]
+    more = 0  # beyond MAX_TAGS: counted, and open at present
+    over = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal more, over
+        if over or len(tags) >= MAX_TAGS:
+            more, over = more + 1, over + 1
+            return
+        open_.append(len(tags))
+        tags.append(Tag(name, attributes, open_[-2], len(open_) - 2))
+        ends.append(0)
+
+    def end(name: str) -> None:
+        nonlocal over
+        if over:
+            over -= 1
+        else:
+            ends[open_.pop()] = len(tags)
+
     parser = expat.ParserCreate("utf-8")
-    parser.StartElementHandler = collector.start
-    parser.EndElementHandler = collector.end
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
     try:
         parser.Parse(data, True)
     except expat.ExpatError:
         return None
-    return collector.close()
+    return Markup(tags, ends, more)
 
 
 def recover_xml(text: str) -> Markup:

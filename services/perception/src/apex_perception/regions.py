@@ -13,7 +13,6 @@ from apex_schemas.geometry import Bounds
 from apex_schemas.scene import Element, Region
 
 _LISTS = frozenset(("list", "scroll", "pager", "web"))
-_SHEETS = ("design_bottom_sheet", "bottom_sheet_dialog")
 _TOP = 0.25
 _LEAST_TABS = 3
 
@@ -35,9 +34,15 @@ class _Finder:
     def find(self, zones: Zones) -> Regions:
         tree = self._tree
         found = [self._region("status_bar", index) for index in zones.status_bars]
-        bars = {*zones.bars, *(i for i, n in enumerate(tree.nodes) if n.identifier and roles.is_bar(n.identifier))}
-        tabs = [index for index in zones.bars if tree.nodes[index].kind == "tabs"]
-        tabs += [i for i, n in enumerate(tree.nodes) if n.kind == "tabs" and i not in tabs]
+        bars, tabs, sheets = {*zones.bars}, list[int](), list[int]()
+        for index, node in enumerate(tree.nodes):
+            if node.kind == "tabs":
+                tabs.append(index)
+            if node.identifier and (use := roles.named_for(node.identifier)):
+                if use == "bar":
+                    bars.add(index)
+                elif use == "sheet":
+                    sheets.append(index)
         for index in sorted(bars.difference(tabs)):
             box = self._seen[index]
             if box is not None and box[1] <= _TOP * self._screen[3] and not self._within(index, bars):
@@ -49,7 +54,6 @@ class _Finder:
             if element.scrollable and element.role in _LISTS:
                 found.append(self._region("list", index))
         found += [self._region("keyboard", index) for index in zones.keyboards]
-        sheets = [i for i, n in enumerate(tree.nodes) if n.identifier and n.identifier.endswith(_SHEETS)]
         dialogs = [self._region("dialog", index) for index in (*zones.dialogs, *sheets)]
         return Regions(tuple(r for r in found if r is not None), tuple(d for d in dialogs if d is not None))
 

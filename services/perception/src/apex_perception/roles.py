@@ -1,6 +1,7 @@
 """What a thing is called by kind: roles from classes, flags and surroundings, and the texts that name a page."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from apex_perception.nodes import LAYOUT, Box, Tree
 
@@ -13,6 +14,7 @@ _ROLES = frozenset(
 _LISTS = frozenset(("list", "scroll", "pager"))
 _TAB_HINTS = ("tab_", "_tab", "navigation_bar_item", "bottom_nav")
 _BAR_IDS = frozenset(("toolbar", "action_bar", "app_bar", "top_app_bar", "header", "title_bar"))
+_SHEET_IDS = ("design_bottom_sheet", "bottom_sheet_dialog")
 _TITLE_IDS = ("action_bar_title", "toolbar_title", "collapsing_toolbar", "title_bar_text", "page_title", "screen_title")
 
 
@@ -41,8 +43,15 @@ def of(tree: Tree, index: int, state: int | None, seen: Sequence[Box | None], sc
     return "button"
 
 
-def is_bar(identifier: str) -> bool:
-    return identifier.rpartition("/")[2] in _BAR_IDS
+@lru_cache(maxsize=4_096)
+def named_for(identifier: str) -> str:
+    """What a developer's identifier says that a node is for: "title", "bar", "sheet", or nothing."""
+    last = identifier.rpartition("/")[2]
+    if last.endswith(_TITLE_IDS) and "search" not in last:
+        return "title"
+    if last in _BAR_IDS:
+        return "bar"
+    return "sheet" if last.endswith(_SHEET_IDS) else ""
 
 
 def _in_tabs(tree: Tree, index: int) -> bool:
@@ -86,10 +95,10 @@ def titles(*, tree: Tree, bars: Sequence[int], seen: Sequence[Box | None], scree
     for index, node in enumerate(tree.nodes):
         if not node.identifier or not node.shown or not seen[index]:
             continue
-        last = node.identifier.rpartition("/")[2]
-        if last.endswith(_TITLE_IDS) and "search" not in last and (node.text or node.name):
+        use = named_for(node.identifier)
+        if use == "title" and (node.text or node.name):
             by_id.append(node.text or node.name)
-        elif is_bar(last):
+        elif use == "bar":
             in_bars += _first_text(tree, index)
     for bar in bars:
         box = seen[bar]
