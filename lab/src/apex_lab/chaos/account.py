@@ -29,8 +29,14 @@ class Report(Struct, frozen=True, kw_only=True):
     examples: dict[str, list[str]]
 
     @property
-    def good(self) -> bool:
-        return not any(self.zeros.values()) and self.counts["kills_between_acting_and_event"] > 0
+    def wrong(self) -> list[str]:
+        """What does not hold; an account of a run in which nothing could have gone wrong proves nothing."""
+        wrong = [f"{name}: {count}" for name, count in self.zeros.items() if count]
+        if not self.counts["kills_between_acting_and_event"]:
+            wrong.append("no kill fell between acting and event, so nothing was proven; let it run longer")
+        if self.counts["tasks_as_undisturbed"] * 2 < self.counts["tasks_asked"]:
+            wrong.append("most tasks did not end as they do without trouble; see how they ended")
+        return wrong
 
 
 def account(evidence: Evidence) -> Report:
@@ -61,6 +67,9 @@ def account(evidence: Evidence) -> Report:
         "tasks_begun": len(begun),
         "tasks_finished": len(ended),
         "ends": dict(Counter(each.body.status for each in ended.values())),
+        "tasks_as_undisturbed": sum(
+            each.body.status == asked[task].expected for task, each in ended.items() if task in asked
+        ),
         "ends_otherwise_than_undisturbed": _otherwise(asked, ended),
         "acts": len(evidence.acts),
         "decisions_to_act": len(deeds),
