@@ -149,7 +149,7 @@ def recover_xml(text: str) -> Markup:
     )  # fmt: skip
     try:
         return _lxml.fromstring(text.encode("utf-8", "replace"), parser)
-    except _lxml.XMLSyntaxError:
+    except (_lxml.XMLSyntaxError, UnicodeDecodeError):  # the second: a reference to half a pair, in the midst of damage
         return collector.close()
 
 
@@ -160,5 +160,5 @@ def read_html(text: str) -> Markup | None:
         return _lxml.fromstring(
             text.encode("utf-8", "replace"), _lxml.HTMLParser(target=collector, no_network=True, encoding="utf-8")
         )
-    except _lxml.XMLSyntaxError:
+    except (_lxml.XMLSyntaxError, UnicodeDecodeError):
         return collector.close()

@@ -10,6 +10,7 @@ from html.entities import html5
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _REFERENCE = re.compile(r"&#(?:x([0-9a-fA-F]{1,8})|([0-9]{1,10}));")
 _PAIR = re.compile(r"&#(5[56][0-9]{3});&#(5[67][0-9]{3});")
+_MOST_PASSES = 4
 _DOCTYPE = re.compile(r"<!DOCTYPE[^>\[]{0,1000}(\[?)", re.IGNORECASE)
 _START = re.compile(r"<(?=[A-Za-z_])")
 _ATTRIBUTE_START = re.compile(r"\s[\w:.-]+\s*=\s*\"")
@@ -63,8 +64,11 @@ def strip_forbidden(text: str) -> tuple[str, list[str]]:
         joined[0] += 1
         return chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00)
 
-    if "&#" in stripped:
+    for _ in range(_MOST_PASSES if "&#" in stripped else 0):
+        before = stripped
         stripped = _REFERENCE.sub(allowed, _PAIR.sub(join, stripped))
+        if stripped == before:
+            break  # else what is left may have become a reference
     total = sum(removed)
     steps = [f"{total} characters that XML forbids stripped"] if total else []
     if joined[0]:
