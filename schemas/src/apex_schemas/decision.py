@@ -1,6 +1,8 @@
 """A provider call: what is asked, what is answered, and the record that explains it afterwards."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from apex_schemas.geometry import Size
 from apex_schemas.steps import DecisionKey
@@ -105,7 +107,10 @@ class DecisionProgress(Wire, tag_field="type", tag="progress", frozen=True, kw_o
 
 
 class DecisionRecord(Wire, frozen=True, kw_only=True):
-    """All of one provider call. Hash and size stand for a picture; `raw_answer` is the provider's body as text."""
+    """All of one provider call. Hash and size stand for a picture; `raw_answer` is the provider's body as text.
+
+    `cost_usd` is by list price at the time of the call; None where the model's price was not known.
+    """
 
     key: DecisionKey
     system_prompt: str
@@ -117,6 +122,7 @@ class DecisionRecord(Wire, frozen=True, kw_only=True):
     screenshot_bytes: int | None = None
     requested_at_ms: int = 0
     worker: str = ""
+    cost_usd: Annotated[float, Meta(ge=0, le=1e6)] | None = None
 
 
 class PlannerClaim(Wire, frozen=True, kw_only=True):

@@ -3,14 +3,20 @@
 from typing import Any, Literal
 
 from apex_schemas.decision import DecisionRecord
+from apex_schemas.geometry import Bounds
 from apex_schemas.structs import Wire
 
 
 class TimelineQuery(Wire, frozen=True, kw_only=True):
-    """`task` None means the last one; `request_sequence` finds the task of a stored request."""
+    """`task` None means the last one; `request_sequence` finds the task of a stored request.
+
+    An answer holds the turns from `from_turn` on that fit into it. With `scenes` each has what was on the screen.
+    """
 
     task: str | None = None
     request_sequence: int | None = None
+    from_turn: int = 0
+    scenes: bool = False
 
 
 class TimelineCall(Wire, frozen=True, kw_only=True):
@@ -30,6 +36,36 @@ class TimelineCall(Wire, frozen=True, kw_only=True):
     reasoning_tokens: int = 0
     latency_ms: int = 0
     cache_write_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class SceneBox(Wire, frozen=True, kw_only=True):
+    """An element of a Scene as a wireframe draws it. What a password field holds is not told."""
+
+    element: str
+    role: str
+    bounds: Bounds
+    label: str = ""
+    value: str | None = None
+    interactive: bool = False
+    enabled: bool = True
+    checked: bool | None = None
+    focused: bool = False
+
+
+class TimelineScene(Wire, frozen=True, kw_only=True):
+    """What was on the screen, without its picture. `boxes` None: stored before wireframes were kept."""
+
+    width: int
+    height: int
+    app: str | None = None
+    source: str = "tree"
+    settled: bool = True
+    elements: int = 0
+    omitted: int = 0
+    keyboard: Bounds | None = None
+    boxes: tuple[SceneBox, ...] | None = None
+    screenshot_sha256: str | None = None
 
 
 class TimelineStep(Wire, frozen=True, kw_only=True):
@@ -50,6 +86,12 @@ class TimelineStep(Wire, frozen=True, kw_only=True):
     plan_ms: int | None = None
     act_ms: int | None = None
     calls: tuple[TimelineCall, ...] = ()
+    target_bounds: Bounds | None = None
+    wait_ms: int | None = None
+    verify_ms: int | None = None
+    read_back_ms: int | None = None
+    event_at_ms: int | None = None
+    scene: TimelineScene | None = None
 
 
 class TaskSummary(Wire, frozen=True, kw_only=True):
@@ -69,14 +111,23 @@ class TaskSummary(Wire, frozen=True, kw_only=True):
 
 
 class Timeline(Wire, frozen=True, kw_only=True):
+    """`next_turn` is where to go on asking; None when there is no more."""
+
     summary: TaskSummary
     steps: tuple[TimelineStep, ...] = ()
+    next_turn: int | None = None
 
 
 class TasksQuery(Wire, frozen=True, kw_only=True):
+    """The latest tasks. `goal` is a part of it, in any case; `since_ms` bounds the start, in Unix milliseconds;
+    `failure` is a part of the reason of a failure."""
+
     limit: int = 20
     status: Literal["running", "succeeded", "failed", "cancelled"] | None = None
     device: str | None = None
+    goal: str | None = None
+    since_ms: int | None = None
+    failure: str | None = None
 
 
 class TaskList(Wire, frozen=True, kw_only=True):

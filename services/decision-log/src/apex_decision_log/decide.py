@@ -17,6 +17,7 @@ from apex_schemas.decision import DecisionFault, DecisionRecord, ToolCallDecisio
 from apex_schemas.envelope import Message
 from apex_schemas.errors import SubjectMismatch, Undecodable
 from apex_schemas.ids import NO_DEVICE
+from apex_schemas.queries import SceneBox
 from apex_schemas.scene import Scene, SemanticScene
 from apex_schemas.steps import ActIntent, PlannedStep, Timings, WorldEvent
 from apex_schemas.structs import Wire
@@ -24,6 +25,8 @@ from apex_schemas.subjects import Slot, parse_slot
 from apex_schemas.task import TaskFinished, TaskStarted
 
 _MOST_LABELS = 40
+_MOST_BOXES = 400
+_LONGEST_LABEL = 200
 
 _KINDS: dict[str, tuple[type[Wire], ...]] = {
     "started": (TaskStarted,),
@@ -143,6 +146,7 @@ def _seen(task: str, turn: int, scene: Scene) -> Seen:
         summary=cleaning.json(_summary(scene)),
         observed_at=_moment(scene.observed_at_ms),
         observe_ms=scene.observe_ms,
+        wireframe=cleaning.json(_wireframe(scene)),
     )
 
 
@@ -159,6 +163,27 @@ def _summary(scene: Scene) -> dict[str, object]:
         summary["regions"] = [region.kind for region in scene.regions]
         summary["dialogs"] = [region.label for region in scene.dialogs]
     return summary
+
+
+def _wireframe(scene: Scene) -> dict[str, object]:
+    """What a reader needs to see the screen before him: places, roles and labels; never what a password field holds."""
+    boxes = [
+        SceneBox(
+            element=element.id,
+            role=element.role,
+            bounds=element.bounds,
+            label=element.label[:_LONGEST_LABEL],
+            value=None if element.password or element.value is None else element.value[:_LONGEST_LABEL],
+            interactive=element.interactive,
+            enabled=element.enabled,
+            checked=element.checked,
+            focused=element.focused,
+        )
+        for element in scene.elements
+        if element.bounds is not None and element.bounds.area
+    ]
+    keyboard = scene.keyboard.bounds if scene.keyboard else None
+    return {"boxes": boxes[:_MOST_BOXES], "keyboard": keyboard}
 
 
 def _planned(task: str, turn: int, step: PlannedStep) -> Planned:
@@ -245,6 +270,7 @@ def _decided(record: DecisionRecord) -> Decided:
         screenshot_bytes=record.screenshot_bytes,
         requested_at=_moment(record.requested_at_ms),
         worker=cleaning.text(record.worker),
+        cost_usd=record.cost_usd,
     )
 
 

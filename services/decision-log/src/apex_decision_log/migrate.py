@@ -44,6 +44,13 @@ begin
             execute format('grant select, insert, update on %I to apex_writer', name);
         end loop;
     end if;
+    if exists (select from pg_roles where rolname = 'apex_reader') then
+        for name in
+            select viewname from pg_views where schemaname = current_schema() and starts_with(viewname, 'v_')
+        loop
+            execute format('grant select on %I to apex_reader', name);
+        end loop;
+    end if;
 end
 $$
 """
@@ -123,7 +130,7 @@ async def _connect(dsn: str) -> postgres.Connection:
 
 def _passwords(environ: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for role in ("owner", "writer"):
+    for role in ("owner", "writer", "reader"):
         variable = f"{PREFIX}{role.upper()}_PASSWORD_FILE"
         if path := environ.get(variable):
             found[f"apex_{role}"] = secret_of(variable, path)

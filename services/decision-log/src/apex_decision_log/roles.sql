@@ -1,12 +1,13 @@
 -- Who may do what in the database; run by a superuser before the first migration, and again at will:
 --   apex_owner   migrates: owns the tables
 --   apex_writer  the decision-log: reads, inserts and updates its tables, and nothing else
+--   apex_reader  analysts: the views, which hold no prompts and no raw answers
 -- What the writer may do on the tables is granted by `migrate upgrade`, which knows them. Passwords are set elsewhere.
 do $$
 declare
     name text;
 begin
-    foreach name in array array['apex_owner', 'apex_writer'] loop
+    foreach name in array array['apex_owner', 'apex_writer', 'apex_reader'] loop
         if not exists (select from pg_roles where rolname = name) then
             execute format('create role %I login', name);
         end if;
@@ -16,7 +17,8 @@ begin
     execute format('revoke all on database %I from public', current_database());
     revoke all on schema public from public;
     grant usage, create on schema public to apex_owner;
-    grant usage on schema public to apex_writer;
+    grant usage on schema public to apex_writer, apex_reader;
+    alter role apex_reader set default_transaction_read_only = on;
     alter role apex_writer set statement_timeout = '60s';
     alter role apex_writer set idle_in_transaction_session_timeout = '60s';
 end

@@ -63,6 +63,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     summary: Json
     observed_at: datetime | None
     observe_ms: int
+    wireframe: Json | None
 
 
 class Planned(Struct, frozen=True, kw_only=True):
@@ -146,6 +147,7 @@ class Decided(Struct, frozen=True, kw_only=True):
     screenshot_bytes: int | None
     requested_at: datetime | None
     worker: str
+    cost_usd: float | None
 
 
 Row = Started | Finished | Seen | Planned | Acting | Happened | Decided

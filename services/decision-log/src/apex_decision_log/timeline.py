@@ -5,7 +5,7 @@ or a provider call; what the model said comes from the step, else from the call 
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -13,18 +13,31 @@ import msgspec
 from apex_decision_log.errors import RefusedRow, StoreAway
 from apex_decision_log.postgres import Record
 from apex_decision_log.store import Store
+from apex_schemas.geometry import Bounds
 from apex_schemas.queries import (
     QueryError,
+    SceneBox,
     TaskList,
     TasksQuery,
     TaskSummary,
     Timeline,
     TimelineCall,
     TimelineQuery,
+    TimelineScene,
     TimelineStep,
 )
 
 Query = TypeVar("Query", TimelineQuery, TasksQuery)
+
+
+class _Place(msgspec.Struct, frozen=True):
+    bounds: Bounds | None = None
+
+
+class _Wireframe(msgspec.Struct, frozen=True):
+    boxes: tuple[SceneBox, ...] = ()
+    keyboard: Bounds | None = None
+
 
 MOST_TASKS: Final = 500
 
@@ -36,20 +49,35 @@ from tasks t
 """
 _NEWEST: Final = "order by coalesce(t.started_at, t.finished_at) desc nulls last, t.recorded_at desc"
 
+_WANTED: Final = """
+where ($1::text is null or t.status = $1) and ($2::text is null or t.device = $2)
+    and ($3::text is null or position(lower($3) in lower(t.goal)) > 0)
+    and ($4::timestamptz is null or coalesce(t.started_at, t.finished_at) >= $4)
+    and ($5::text is null or position(lower($5) in lower(coalesce(t.failure_reason, ''))) > 0)
+"""
+
 _STEPS: Final = """
 select turn, coalesce(s.page, s.done_page, v.page) as page, coalesce(s.action, s.done_action) as action, s.target,
     s.arguments, s.purpose, s.expected_outcome, s.rationale, s.thinking, s.call, s.success,
-    s.event_at is not null as done, s.code, s.message, v.observe_ms, s.plan_ms, s.act_ms
+    s.event_at is not null as done, s.code, s.message, v.observe_ms, s.plan_ms, s.act_ms, s.target_detail, s.wait_ms,
+    s.verify_ms, s.read_back_ms, s.event_at
 from (select * from steps where task_id = $1) s
 full join (select distinct turn from planner_decision_log where task_id = $1) c using (turn)
 left join (select * from scenes where task_id = $1) v using (turn)
+where turn >= $2
 order by turn
 """
 _CALLS: Final = """
 select turn, call, outcome, model, tool_name, tool_arguments, rationale, thinking, error, input_tokens, output_tokens,
-    cache_read_tokens, cache_write_tokens, reasoning_tokens, latency_ms
-from planner_decision_log where task_id = $1 order by turn, call
+    cache_read_tokens, cache_write_tokens, reasoning_tokens, latency_ms, cost_usd
+from planner_decision_log where task_id = $1 and turn >= $2 order by turn, call
 """
+_SCENES: Final = """
+select turn, width, height, app, source, settled, elements, omitted, wireframe, screenshot_sha256
+from scenes where task_id = $1 and turn >= $2 order by turn limit $3
+"""
+_PAGE_BYTES: Final = 1_000_000
+_PAGE_SCENES: Final = 40
 
 
 async def answer_timeline(store: Store, question: bytes) -> bytes:
@@ -75,24 +103,46 @@ async def answer_tasks(store: Store, question: bytes) -> bytes:
 
 
 async def timeline(store: Store, query: TimelineQuery) -> Timeline | None:
-    """One task: the one of the id, else of the stored request, else the last one. None when there is none."""
+    """One task: the one of the id, else of the stored request, else the last one. None when there is none.
+
+    Its turns from `query.from_turn` on, as many as fit into a message.
+    """
     wanted = "where ($1::text is null or t.task_id = $1) and ($2::bigint is null or t.request_sequence = $2)"
     found = await store.fetch(f"{_SUMMARY} {wanted} {_NEWEST} limit 1", query.task, query.request_sequence)
     if not found:
         return None
     summary = _summary(found[0])
     calls: dict[int, list[TimelineCall]] = {}
-    for row in await store.fetch(_CALLS, summary.task):
+    for row in await store.fetch(_CALLS, summary.task, query.from_turn):
         calls.setdefault(row["turn"], []).append(_call(row))
-    steps = await store.fetch(_STEPS, summary.task)
-    return Timeline(summary=summary, steps=tuple(_step(row, calls.get(row["turn"], [])) for row in steps))
+    scenes: dict[int, TimelineScene] = {}
+    if query.scenes:
+        for row in await store.fetch(_SCENES, summary.task, query.from_turn, _PAGE_SCENES):
+            scenes[row["turn"]] = _scene(row)
+    rows = await store.fetch(_STEPS, summary.task, query.from_turn)
+    most = _PAGE_SCENES if query.scenes else len(rows)
+    steps = [_step(row, calls.get(row["turn"], []), scenes.get(row["turn"])) for row in rows[:most]]
+    fitting = _fitting(steps)
+    rest = rows[len(fitting) :]
+    return Timeline(summary=summary, steps=tuple(fitting), next_turn=rest[0]["turn"] if rest else None)
+
+
+def _fitting(steps: Sequence[TimelineStep]) -> Sequence[TimelineStep]:
+    """As many as make a message of a moderate size; one at least."""
+    size = 0
+    for count, step in enumerate(steps):
+        size += len(msgspec.json.encode(step))
+        if size > _PAGE_BYTES and count:
+            return steps[:count]
+    return steps
 
 
 async def tasks(store: Store, query: TasksQuery) -> TaskList:
     """The newest tasks first, at most `query.limit` and never more than 500."""
-    wanted = "where ($1::text is null or t.status = $1) and ($2::text is null or t.device = $2)"
     limit = max(0, min(query.limit, MOST_TASKS))
-    found = await store.fetch(f"{_SUMMARY} {wanted} {_NEWEST} limit $3", query.status, query.device, limit)
+    since = None if query.since_ms is None else datetime.fromtimestamp(max(0, query.since_ms) / 1000, UTC)
+    asked = (query.status, query.device, query.goal, since, query.failure, limit)
+    found = await store.fetch(f"{_SUMMARY} {_WANTED} {_NEWEST} limit $6", *asked)
     return TaskList(tasks=tuple(map(_summary, found)))
 
 
@@ -114,7 +164,23 @@ def _summary(row: Record) -> TaskSummary:
     )
 
 
-def _step(row: Record, calls: Sequence[TimelineCall]) -> TimelineStep:
+def _scene(row: Record) -> TimelineScene:
+    kept = None if row["wireframe"] is None else msgspec.json.decode(row["wireframe"], type=_Wireframe)
+    return TimelineScene(
+        width=row["width"],
+        height=row["height"],
+        app=row["app"],
+        source=row["source"],
+        settled=row["settled"],
+        elements=row["elements"],
+        omitted=row["omitted"],
+        keyboard=kept.keyboard if kept else None,
+        boxes=kept.boxes if kept else None,
+        screenshot_sha256=row["screenshot_sha256"],
+    )
+
+
+def _step(row: Record, calls: Sequence[TimelineCall], scene: TimelineScene | None) -> TimelineStep:
     cause = next((call for call in calls if call.call == row["call"]), None)
     return TimelineStep(
         turn=row["turn"],
@@ -134,6 +200,12 @@ def _step(row: Record, calls: Sequence[TimelineCall]) -> TimelineStep:
         plan_ms=row["plan_ms"],
         act_ms=row["act_ms"],
         calls=tuple(calls),
+        target_bounds=_bounds(row["target_detail"]),
+        wait_ms=row["wait_ms"],
+        verify_ms=row["verify_ms"],
+        read_back_ms=row["read_back_ms"],
+        event_at_ms=_ms(row["event_at"]),
+        scene=scene,
     )
 
 
@@ -153,6 +225,7 @@ def _call(row: Record) -> TimelineCall:
         reasoning_tokens=row["reasoning_tokens"],
         latency_ms=row["latency_ms"],
         cache_write_tokens=row["cache_write_tokens"],
+        cost_usd=row["cost_usd"],
     )
 
 
@@ -180,6 +253,10 @@ def _failed(error: StoreAway | RefusedRow) -> bytes:
 
 def _object(text: str | None) -> dict[str, Any] | None:
     return None if text is None else msgspec.json.decode(text, type=dict[str, Any])
+
+
+def _bounds(detail: str | None) -> Bounds | None:
+    return None if detail is None else msgspec.json.decode(detail, type=_Place).bounds
 
 
 def _ms(moment: datetime | None) -> int | None:

@@ -14,6 +14,7 @@ from apex_decision_log.rows import Acting, Decided, Finished, Happened, Json, Pl
 _SQL_TYPES: Final[dict[Any, str]] = {
     str: "text",
     int: "bigint",
+    float: "double precision",
     bool: "boolean",
     datetime: "timestamptz",
     Json: "jsonb",

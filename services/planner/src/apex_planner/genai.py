@@ -22,8 +22,8 @@ CAPTURE: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _ON_SPANS: Final = ("true", "span_only", "span_and_event")
 
 
-def describe(current: Span, request: DecisionRequest, reply: DecisionReply, seconds: float) -> None:
-    """Put a call that is over on its span, and count it."""
+def describe(current: Span, request: DecisionRequest, reply: DecisionReply, seconds: float) -> float | None:
+    """Put a call that is over on its span, and count it. Returns what it cost, in dollars, where that is known."""
     usage = reply.usage
     about = {
         "gen_ai.operation.name": "chat",
@@ -57,6 +57,7 @@ def describe(current: Span, request: DecisionRequest, reply: DecisionReply, seco
     if cost is not None:
         current.set_attribute("apex.cost_usd", cost)
         metrics.add(metrics.COST, cost, {"gen_ai.request.model": reply.model})
+    return cost
 
 
 def captures(environ: Mapping[str, str]) -> bool:

@@ -61,16 +61,21 @@ class RecordedClient:
         begun = time.perf_counter()
         with span("chat", task=request.key.task, kind=SpanKind.CLIENT) as current:
             answer = await self._provider.ask(request)
-            describe(current, request, answer.reply, time.perf_counter() - begun)
+            cost = describe(current, request, answer.reply, time.perf_counter() - begun)
         if answer.ignored:
             log.info("unknown parts of an answer were ignored: %s", ", ".join(answer.ignored))
-        record = record_of(request, answer, requested_at_ms=asked_at_ms, worker=self._ledger.worker)
+        record = record_of(request, answer, requested_at_ms=asked_at_ms, worker=self._ledger.worker, cost_usd=cost)
         with because_of(current):
             return (await self._ledger.record(record)).reply
 
 
 def record_of(
-    request: DecisionRequest, answer: Answer, *, requested_at_ms: int = 0, worker: str = ""
+    request: DecisionRequest,
+    answer: Answer,
+    *,
+    requested_at_ms: int = 0,
+    worker: str = "",
+    cost_usd: float | None = None,
 ) -> DecisionRecord:
     """All of a call, without the bytes of its picture."""
     picture = request.picture
@@ -85,4 +90,5 @@ def record_of(
         screenshot_bytes=(picture.original_bytes or len(picture.data)) if picture else None,
         requested_at_ms=requested_at_ms,
         worker=worker,
+        cost_usd=cost_usd,
     )
