@@ -9,9 +9,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from integration.containers import nats_container
 from PIL import Image
-from planner_lab import ModelServer, Transport, bus_of, client_over, model_server
+from planner_lab import ModelServer, Transport, bus_of, client_over
 from planner_rows import chat, function, item, message, response, text, use
 from planner_world import SIZE, scene, world
 
@@ -46,10 +48,26 @@ async def nats_url(in_containers: bool, tmp_path_factory: pytest.TempPathFactory
         yield server.url
 
 
+class Listening:
+    """A provider that gives one answer and keeps what it was sent, pictures and all."""
+
+    def __init__(self) -> None:
+        self.answer, self.heard = "", list[str]()
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.Response:
+        self.heard.append((await request.read()).decode())
+        return web.Response(text=self.answer, content_type="application/json")
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def model() -> AsyncGenerator[ModelServer]:
-    async with model_server() as server:
-        yield server
+async def provider() -> AsyncGenerator[Listening]:
+    listening = Listening()
+    app = web.Application(client_max_size=10 * 2**20)
+    app.router.add_route("*", "/{path:.*}", listening.handle)
+    async with TestServer(app) as server:
+        listening.url = str(server.make_url("")).rstrip("/")
+        yield listening
 
 
 def screenshot() -> Picture:
@@ -62,17 +80,16 @@ def screenshot() -> Picture:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("api", list(ANSWERS))
 async def test_the_model_sees_a_small_picture_is_told_its_size_and_its_point_is_mapped_back(
-    api: str, transport: Transport, model: ModelServer, nats_url: str
+    api: str, transport: Transport, provider: Listening, nats_url: str
 ) -> None:
-    await model.answer_with(json.dumps(ANSWERS[api]))
+    provider.answer = json.dumps(ANSWERS[api])
     whole, task = screenshot(), new_task_id()
-    async with client_over(transport, model.environ(api), nats_url) as client:
+    async with client_over(transport, ModelServer(provider.url).environ(api), nats_url) as client:
         step = await AIPlanner(client).plan(scene(source="screenshot-only"), world(), whole, task=task)
     assert isinstance(step, PlannedStep)
     assert (step.action, step.ungrounded) == (Tap(at=Point(x=540, y=1200)), True)
 
-    (asked,) = await model.calls()
-    sent = json.dumps(asked["body"])
+    (sent,) = provider.heard
     assert r"size=\"705x1568\"" in sent
     found = re.search(r"/9j/[A-Za-z0-9+/=]+", sent)
     assert found is not None, "no JPEG was sent"
