@@ -110,3 +110,25 @@ def test_the_value_of_a_password_field_is_never_written() -> None:
     )
     assert "hunter2" not in text
     assert 'e2 field "PIN" password empty' in text
+
+
+def test_what_changed_and_where_a_list_goes_on_are_said() -> None:
+    said = lines(
+        element(1, "list", "", scrollable=True, more=("above", "below")),
+        element(2, "switch", "Wi-Fi", checked=True, change="changed"),
+        element(3, "text", "Connected", change="new"),
+    )
+    assert said == ["e1 list scrolls (more above and below)", 'e2 switch "Wi-Fi" on changed', 'text "Connected" new']
+
+
+def test_what_is_needed_least_is_left_out_first_and_counted() -> None:
+    away = [element(n, "button", f"Away {n} " + "x" * 80, obstacle="off_screen") for n in range(1, 61)]
+    texts = [element(n, "text", f"Said {n} " + "y" * 80) for n in range(61, 121)]
+    here = [element(n, "button", f"Here {n}") for n in range(121, 181)]
+    said = lines(*away, *texts, *here, omitted=5)
+    assert len("\n".join(said).encode()) <= 9_100
+    assert sum("Here" in line for line in said) == 60
+    assert sum("Said" in line for line in said) == 60
+    shown = sum("Away" in line for line in said)
+    assert 0 < shown < 60
+    assert said[-1] == f"({60 - shown + 5} more not listed)"

@@ -55,7 +55,7 @@ def _left(before: Scene, unmatched: Counter[_Key]) -> list[Element]:
 
 def _content(element: Element) -> _Key:
     """All that makes it what it is but its place: a row that was scrolled is the same row."""
-    value = "" if element.password and element.value else masked(element.value)
+    value = bool(element.value) if element.password else masked(element.value)
     state = element.checked, element.selected, element.enabled
     return element.role, masked(element.label), value, *state, element.resource_id
 
