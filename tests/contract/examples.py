@@ -207,6 +207,7 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         "full": REQUEST,
         "minimal": TaskRequest(goal="x"),
         "apps": TaskRequest(goal="x", apps=("com.apex.*",), launch="com.apex.notes", terminate=("Notes",)),
+        "secrets": TaskRequest(goal="x", secrets=("BANK_PIN",)),
     },
     "DecisionRequest": {
         "full": DecisionRequest(

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from apex_schemas.actions import AppName
 from apex_schemas.ids import TaskId
+from apex_schemas.secrets import SecretName
 from apex_schemas.structs import Wire
 
 Status = Literal["succeeded", "failed", "cancelled"]
@@ -18,6 +19,7 @@ class TaskRequest(Wire, frozen=True, kw_only=True):
     `not_after` (Unix seconds; default one hour after the request was stored) bounds the wait for one.
     `apps` are the only packages (globs such as `com.android.*`) that may be acted in; none: all. `launch` is opened
     before the first look, and the task fails where that cannot be done; `terminate` are closed after its end.
+    `secrets` names what may be typed as `{{secret:NAME}}`; values stay on the phone's host.
     """
 
     goal: Annotated[str, Meta(min_length=1, max_length=4_000)]
@@ -28,6 +30,7 @@ class TaskRequest(Wire, frozen=True, kw_only=True):
     apps: Annotated[tuple[AppName, ...], Meta(max_length=32)] = ()
     launch: AppName | None = None
     terminate: Annotated[tuple[AppName, ...], Meta(max_length=8)] = ()
+    secrets: Annotated[tuple[SecretName, ...], Meta(max_length=32)] = ()
 
 
 class TaskStarted(Wire, frozen=True, kw_only=True):

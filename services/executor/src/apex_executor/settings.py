@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from apex_bus.errors import SettingsError
+from apex_bus.secrets import Secrets, read_secrets
 from apex_bus.settings import load
 from apex_schemas.devices import Platform
 from apex_schemas.ids import DeviceAlias
@@ -32,6 +33,7 @@ class ExecutorSettings(msgspec.Struct, frozen=True, kw_only=True):
     `lease_seconds`: how long a device record may stay unchanged before another executor takes it over.
     `act_seconds`: the deadline of one act. `plan_seconds`: an older decision is not acted on.
     `confirm`, `confirm_file`: acts that wait for approval (see `approval`), and for how many seconds before denial.
+    `secrets` come from EXECUTOR_SECRETS_FILE and EXECUTOR_SECRET_<NAME> (see `apex_bus.secrets`).
     """
 
     devices: str = "[]"
@@ -47,11 +49,13 @@ class ExecutorSettings(msgspec.Struct, frozen=True, kw_only=True):
     confirm: str = "[]"
     confirm_file: str = ""
     confirm_seconds: _Seconds = 300.0
+    secrets: Secrets = Secrets()
 
 
 def executor_settings(environ: Mapping[str, str]) -> tuple[ExecutorSettings, tuple[DeviceConfig, ...]]:
     """Settings and devices. Raises SettingsError that names the variable."""
     settings = load(ExecutorSettings, environ, prefix="EXECUTOR_")
+    settings = msgspec.structs.replace(settings, secrets=read_secrets(environ, prefix="EXECUTOR_"))
     return settings, device_configs(settings.devices)
 
 

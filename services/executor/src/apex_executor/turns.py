@@ -22,6 +22,7 @@ from apex_executor.approval import Approvals, Denied, Ended, bare_point
 from apex_executor.errors import ActRefused
 from apex_executor.failures import classify
 from apex_executor.outcomes import Outcome
+from apex_executor.secrets import revealed, told_of_failure, told_of_outcome
 from apex_executor.settings import ExecutorSettings
 from apex_schemas.actions import DescribeScreen, DeviceAction, FinishTask, Look, tool_name
 from apex_schemas.devices import SessionHandle
@@ -138,6 +139,7 @@ class Turns:
         if age_s > self._settings.plan_seconds and not fresh and await self._log.read(acting) is None:
             message = f"decided {age_s:.0f} s ago, on a screen that may have changed; nothing was done"
             return decide.event_of_refusal(step, "STALE_PLAN", message, session=self._session(), now_ms=_now_ms())
+        allowed = (await self._log.started(slot.device, slot.task)).request.secrets
         intent = ActIntent(
             action=action,
             session=self._session() or "",
@@ -148,7 +150,7 @@ class Turns:
         match await self._log.fill(acting, intent, attempt=attempt, after=planned.sequence):
             case Filled():
                 del self._attempts[slot]  # from here on a second try is somebody else's
-                event = await self._touch(step, action, wait_ms=round(age_s * 1_000))
+                event = await self._touch(step, action, allowed, wait_ms=round(age_s * 1_000))
                 self._done[slot] = event
                 return event
             case Taken(entry):
@@ -161,14 +163,19 @@ class Turns:
         if await self._log.read(slot.sibling("event")) is None:
             raise Transient(f"{slot.subject}: the act was refused and the reason cannot be read yet", delay_s=0.2)
 
-    async def _touch(self, step: PlannedStep, action: DeviceAction, *, wait_ms: int) -> WorldEvent:
+    async def _touch(
+        self, step: PlannedStep, action: DeviceAction, allowed: tuple[str, ...], *, wait_ms: int
+    ) -> WorldEvent:
+        secrets = self._settings.secrets
         began, session = time.monotonic(), self._session()
         try:
-            outcome = await self._actor.act(action, step.target)
+            for_phone, target = revealed(secrets, step, action, allowed=allowed)
+            outcome = told_of_outcome(secrets, await self._actor.act(for_phone, target), action)
         except ActRefused as refused:
-            return decide.event_of_refusal(step, refused.code, refused.message, session=session, now_ms=_now_ms())
+            message = secrets.mask(refused.message)
+            return decide.event_of_refusal(step, refused.code, message, session=session, now_ms=_now_ms())
         except Exception as error:  # noqa: BLE001  (every failure of an act is classified, recorded and told)
-            failure = classify(error)
+            failure = told_of_failure(secrets, classify(error), action)
             log.warning("%s failed: %s: %s", tool_name(action), failure.code, failure.message)
             if failure.acted is None and session is not None:
                 await self._actor.fence(session)
