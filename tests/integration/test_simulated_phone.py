@@ -205,6 +205,23 @@ async def test_a_handle_from_before_a_scroll_points_to_the_row_that_took_its_pla
     await call(work)
 
 
+async def test_windows_and_apps_are_listed_unless_the_driver_is_an_older_one(lab: Lab) -> None:
+    def work() -> None:
+        driver = lab.attach()
+        driver.activate_app(CONTACTS)
+        driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Create contact").click()
+        windows = driver.execute_script("mobile: listWindows", {"skipScreenshots": True})
+        packages = [window["packageName"] for window in windows]
+        assert packages == ["com.android.inputmethod.latin", "com.android.systemui", CONTACTS]
+        assert windows[-1]["rect"] == {"left": 0, "top": 0, "right": 540, "bottom": 1200}
+        assert SETTINGS in driver.execute_script("mobile: listApps")
+        lab.post("faults", {"unsupported": ["listWindows"]})
+        with pytest.raises(failures.UnknownMethodException, match="Unsupported execute method"):
+            driver.execute_script("mobile: listWindows")
+
+    await call(work)
+
+
 async def test_a_new_session_on_a_phone_ends_the_old_one(lab: Lab) -> None:
     def work() -> None:
         old, other = lab.attach(), lab.attach("sim-2")

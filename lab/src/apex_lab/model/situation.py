@@ -18,6 +18,14 @@ from apex_lab.model.screen import Element
 _LOOKED = re.compile(r'look for "(?P<what>[^"]*)" further (?P<way>up|down) \(view (?P<view>[0-9a-f]{4})\)')
 _SCROLLS = 12
 _BLIND = 4
+_BUNDLES = {
+    "com.apple.springboard": "launcher",
+    "com.apple.Preferences": "settings",
+    "com.apple.MobileAddressBook": "contacts",
+    "com.apple.mobiletimer": "clock",
+    "com.apple.MobileSMS": "messages",
+}
+"""Bundle ids that do not say what people call the app."""
 _CHANGING = re.compile(r"\d+:\d\d|\d+ ?%")
 
 
@@ -80,7 +88,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     def in_app(self, name: str) -> bool:
         """Whether the app in front is this one, by its package or page."""
         screen = self.prompt.screen
-        parts = words(screen.app.replace(".", " "))
+        parts = words(_BUNDLES.get(screen.app, screen.app).replace(".", " "))
         return any(part.startswith(word) for word in words(name) for part in parts) or (
             not screen.app and fit(name, screen.page) >= 0.7
         )

@@ -47,6 +47,7 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                    dialog (``popup``) comes with it
     driver_death   once: the driver on the phone dies at the next command, which is not run; every command of that
                    session fails with ``instrumentation`` or ``socket_hang_up`` until it is made anew
+    unsupported    ``mobile:`` methods that this driver, an older one, does not know
     stillborn      so many of the next sessions are over as soon as they were made
     create_fails   so many of the next sessions cannot be made
     """
@@ -67,6 +68,7 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     ime_left: bool = False
     launch: LaunchFault | None = None
     driver_death: DriverDeath | None = None
+    unsupported: list[str] = []
     stillborn: int = 0
     create_fails: int = 0
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from apex_lab.phone.acts import ActLog
 from apex_lab.phone.device import Platform
 from apex_lab.phone.faults import Faults
-from apex_lab.phone.geometry import Point
+from apex_lab.phone.geometry import Point, Rect
 from apex_lab.phone.views import Snapshot, View
 
 
@@ -93,6 +93,14 @@ class Handset(Protocol):
 
     def app_state(self, package: str) -> int:
         """0 not installed, 1 not running, 3 in the background, 4 in front."""
+        ...
+
+    def apps(self) -> dict[str, str]:
+        """What is installed: package or bundle id → label."""
+        ...
+
+    def windows(self) -> list[tuple[str, Rect]]:
+        """Package and place of each window on the screen, uppermost first."""
         ...
 
     def popup(self) -> None:

@@ -8,6 +8,7 @@ import time
 from typing import cast
 
 from apex_lab.phone.commands import Call, at
+from apex_lab.phone.device import Platform
 from apex_lab.phone.errors import InvalidArgument, UnknownCommand, UnknownError, UnsupportedOperation
 from apex_lab.phone.geometry import Point, Rect
 from apex_lab.phone.views import View
@@ -24,7 +25,8 @@ ACTING = frozenset(
 
 _BOTH = frozenset(
     {
-        "activateApp", "terminateApp", "launchApp", "queryAppState", "isAppInstalled", "backgroundApp", "hideKeyboard",
+        "activateApp", "terminateApp", "launchApp", "queryAppState", "isAppInstalled", "listApps",
+        "backgroundApp", "hideKeyboard",
         "isKeyboardShown", "deviceInfo", "getDeviceTime", "viewportRect", "viewportScreenshot", "isLocked", "lock",
         "unlock",
     }
@@ -34,7 +36,7 @@ METHODS = {
     | {
         "getCurrentPackage", "getCurrentActivity", "pressKey", "type", "replaceElementValue", "clickGesture",
         "doubleClickGesture", "longClickGesture", "swipeGesture", "scrollGesture", "flingGesture", "dragGesture",
-        "getDisplayDensity", "getSystemBars",
+        "getDisplayDensity", "getSystemBars", "listWindows",
     },
     "iOS": _BOTH
     | {
@@ -43,6 +45,9 @@ METHODS = {
     },
 }  # fmt: skip
 """What each platform's driver knows, as far as it is here."""
+
+
+_BUTTONS = {"home": 3, "volumeup": 24, "volumedown": 25}
 
 
 def method_of(body: object) -> str:
@@ -56,7 +61,7 @@ async def execute(call: Call) -> object:
     method = method_of(call.body)
     if not method:
         raise UnknownCommand("only 'mobile:' scripts run in the native context")
-    known = METHODS[call.session.phone.platform]
+    known = METHODS[call.session.phone.platform] - set(call.session.phone.faults.unsupported)
     if method not in known:
         raise UnsupportedOperation(method, known)
     sent = call.body.get("args")
@@ -77,6 +82,10 @@ async def _run(method: str, call: Call) -> object:
             return phone.app_state(_installed(call))
         case "isAppInstalled":
             return phone.app_state(_app(call)) > 0
+        case "listApps":
+            return {name: _about(phone.platform, label) for name, label in phone.apps().items()}
+        case "listWindows":
+            return [_window(n, package, rect) for n, (package, rect) in enumerate(phone.windows())]
         case "backgroundApp":
             return await _background(call)
         case "getCurrentPackage":
@@ -158,6 +167,17 @@ def _app(call: Call) -> str:
     return name
 
 
+def _about(platform: Platform, label: str) -> dict[str, str]:
+    """UiAutomator2 knows the packages and no more."""
+    return {"CFBundleDisplayName": label, "CFBundleName": label} if platform == "iOS" else {}
+
+
+def _window(number: int, package: str, rect: Rect) -> dict[str, object]:
+    left, top, right, bottom = rect
+    place = {"left": left, "top": top, "right": right, "bottom": bottom}
+    return {"windowId": number, "packageName": package, "rect": place, "layer": -number, "title": None}
+
+
 def _installed(call: Call) -> str:
     """XCUITest asks about no app that is not there."""
     name = _app(call)
@@ -173,8 +193,8 @@ def _keys(call: Call) -> list[str]:
 
 def _keycode(call: Call) -> int:
     code, name = call.body.get("keycode"), call.body.get("name")
-    if name == "home":
-        return 3
+    if name in _BUTTONS:
+        return _BUTTONS[str(name)]
     if call.session.phone.platform == "iOS":
         raise UnknownError(f"The device does not have the button '{name}'")
     if not isinstance(code, int):

@@ -18,7 +18,7 @@ from apex_lab.phone.apps import APPS
 from apex_lab.phone.device import Platform, device
 from apex_lab.phone.errors import InvalidArgument, InvalidElementState
 from apex_lab.phone.faults import Faults
-from apex_lab.phone.geometry import Point
+from apex_lab.phone.geometry import Point, Rect
 from apex_lab.phone.launching import refuse_launch
 from apex_lab.phone.picture import draw
 from apex_lab.phone.running import Apps
@@ -174,8 +174,9 @@ class Phone:
         self._toast = ""
         if replace:
             self._typist.clear(widget)
-        pressed_enter = text.endswith("\\n")
-        value = text.replace("\\n", "") if pressed_enter else text
+        enter = "\n" if self.platform == "iOS" else "\\n"  # on Android the two letters, a quirk of its driver
+        pressed_enter = text.endswith(enter)
+        value = text.replace(enter, "") if pressed_enter else text
         if value:
             kept = "" if replace and self.faults.typing != "appended" else widget.text
             self._typist.put(widget, kept, value)
@@ -237,6 +238,12 @@ class Phone:
 
     def app_state(self, package: str) -> int:
         return self._apps.code(package)
+
+    def apps(self) -> dict[str, str]:
+        return {package: app.label for package, app in self._apps.installed.items()}
+
+    def windows(self) -> list[tuple[str, Rect]]:
+        return [(window.package, window.root.rect) for window in reversed(self.screen().windows)]
 
     def popup(self) -> None:
         self._apps.system.show_popup()

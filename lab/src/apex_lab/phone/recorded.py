@@ -168,6 +168,12 @@ class RecordedPhone:
     def app_state(self, package: str) -> int:
         return 4 if package == self.package else 1 if package in self._packages() else 0
 
+    def apps(self) -> dict[str, str]:
+        return dict.fromkeys(self._packages(), "")
+
+    def windows(self) -> list[tuple[str, Rect]]:
+        return [(self.package, Rect(0, 0, *self.size))]
+
     def popup(self) -> None:
         """Recordings have no dialogs of ours."""
 
