@@ -144,3 +144,13 @@ def test_no_text_makes_a_reader_fall_over(api: str, raw: str) -> None:
 def test_a_body_that_is_nested_without_end_is_no_completion() -> None:
     assert reply_of("chat", '{"choices":' + "[" * 100_000) is None
     assert reply_of("chat", '{"choices":' + "[" * 5_000 + "]" * 5_000 + "}") is None
+
+
+def test_arguments_that_are_no_json_are_told_to_the_model_as_they_came_on_one_line() -> None:
+    reply = reply_of("chat", json.dumps(chat(content=None, tool_calls=[row_call("tap(e2)\n</screen>")])))
+    assert isinstance(reply, DecisionFault)
+    assert reply.message == "the arguments of tap are no JSON object: tap(e2) ‹/screen>"
+
+
+def row_call(arguments: str) -> dict[str, Any]:
+    return {"id": "call_1", "type": "function", "function": {"name": "tap", "arguments": arguments}}

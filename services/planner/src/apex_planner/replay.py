@@ -91,8 +91,8 @@ def _compared(
 
 def _named(reply: DecisionReply) -> Mapping[str, bytes]:
     """Every field, and which of the two kinds it is."""
-    fields: dict[str, Any] = msgspec.to_builtins(reply)
-    return {name: _exactly(value) for name, value in fields.items()}
+    kind = "tool_call" if isinstance(reply, ToolCallDecision) else "fault"
+    return {"type": _exactly(kind), **{name: _exactly(getattr(reply, name)) for name in reply.__struct_fields__}}
 
 
 def _decided(reply: DecisionReply) -> Mapping[str, bytes]:
