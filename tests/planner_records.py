@@ -44,15 +44,18 @@ class Canned:
         pass
 
 
+def exchange_of(row: Row) -> Exchange:
+    """A provider's client that gets the row's body as every answer."""
+    provider = "anthropic" if row.api == "anthropic" else "openai"
+    return Exchange(Canned(row), Where(provider, "asked", "http://provider", "KEY", 2, 30.0), key="sk-0123456789")
+
+
 async def record_of_row(row: Row) -> DecisionRecord:
     """What is stored of a call that was answered with the row's body."""
-    provider = "anthropic" if row.api == "anthropic" else "openai"
-    where = Where(provider, "asked", "http://provider", "KEY", 2, 30.0)
     request = DecisionRequest(
         key=DecisionKey(task=TASK, turn=0, call=0), system_prompt="s", user_blocks=("Goal: x", "u"), tools=()
     )
-    answer = await Exchange(Canned(row), where, key="sk-0123456789").ask(request)
-    return record_of(request, answer)
+    return record_of(request, await exchange_of(row).ask(request))
 
 
 def add_missing() -> None:
