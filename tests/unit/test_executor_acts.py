@@ -9,10 +9,10 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.remote.command import Command
 
 from apex_executor import session as session_module
-from apex_executor.acts import _compared
+from apex_executor.connection import Gate, is_appium, touches
 from apex_executor.errors import ActCutShort, ActRefused
+from apex_executor.fields import compared
 from apex_executor.outcomes import Outcome
-from apex_executor.phone import Gate, _is_appium, _touches
 from apex_executor.session import PhoneSession
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_executor.watch import _REMEMBERED, FirstSights
@@ -44,20 +44,20 @@ TAP = Tap(at=Point(x=1, y=1))
 def test_typed_text_is_told_as_the_field_shows_it(
     typed: str, shown: str | None, password: bool, success: bool, code: str | None
 ) -> None:
-    outcome = _compared(typed, shown, password=password)
+    outcome = compared(typed, shown, password=password)
     assert (outcome.success, outcome.code) == (success, code)
 
 
 @given(typed=st.text(min_size=3), shown=st.none() | st.text(min_size=3))
 def test_outcome_for_a_password_field_repeats_neither_side(typed: str, shown: str | None) -> None:
-    said = repr(_compared(typed + "\x00secret", None if shown is None else shown + "\x01hidden", password=True))
+    said = repr(compared(typed + "\x00secret", None if shown is None else shown + "\x01hidden", password=True))
     assert "secret" not in said
     assert "\\x01hidden" not in said
 
 
 @given(typed=st.text(), shown=st.text())
 def test_text_that_differs_is_never_told_as_done_unless_the_field_hides_it(typed: str, shown: str) -> None:
-    outcome = _compared(typed, shown, password=False)
+    outcome = compared(typed, shown, password=False)
     hidden = shown != "" and set(shown) <= {"•", "*", "●"}
     if outcome.success:
         assert shown == typed or (hidden and typed)
@@ -65,7 +65,7 @@ def test_text_that_differs_is_never_told_as_done_unless_the_field_hides_it(typed
 
 
 @pytest.mark.parametrize(
-    ("command", "params", "touches"),
+    ("command", "params", "expected"),
     [
         (Command.W3C_ACTIONS, {}, True),
         (Command.CLEAR_ELEMENT, {}, True),
@@ -81,8 +81,8 @@ def test_text_that_differs_is_never_told_as_done_unless_the_field_hides_it(typed
         (Command.W3C_GET_ACTIVE_ELEMENT, {}, False),
     ],
 )
-def test_only_known_lookups_count_as_not_touching(command: str, params: dict[str, Any], touches: bool) -> None:
-    assert _touches(command, params) is touches
+def test_only_known_lookups_count_as_not_touching(command: str, params: dict[str, Any], expected: bool) -> None:
+    assert touches(command, params) is expected
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_only_known_lookups_count_as_not_touching(command: str, params: dict[str
     ],
 )
 def test_what_does_not_speak_the_protocol_is_no_answer(answer: dict[str, Any], good: bool) -> None:
-    assert _is_appium(answer) is good
+    assert is_appium(answer) is good
 
 
 async def performed(
@@ -163,7 +163,7 @@ async def test_act_whose_deadline_is_over_is_not_begun(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("touches", "error"),
+    ("requested", "error"),
     [
         ((False, False), WebDriverException),
         ((False, True), WebDriverException),
@@ -172,10 +172,10 @@ async def test_act_whose_deadline_is_over_is_not_begun(monkeypatch: pytest.Monke
     ],
 )
 async def test_error_is_told_as_a_part_done_once_a_touch_came_before(
-    monkeypatch: pytest.MonkeyPatch, touches: tuple[bool, bool], error: type[Exception]
+    monkeypatch: pytest.MonkeyPatch, requested: tuple[bool, bool], error: type[Exception]
 ) -> None:
     def requests(gate: Gate) -> None:
-        for each in touches:
+        for each in requested:
             gate(each)
         raise WebDriverException("m")
 

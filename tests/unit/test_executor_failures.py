@@ -63,8 +63,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("content-length", 0)))
         if self.path == "/session":
             answer(200, {"sessionId": "s", "capabilities": {}})(self)
-        elif self.path.endswith("/appium/settings"):
+        elif self.path.endswith(("/appium/settings", "/ime/active_engine")):
             answer(200, None)(self)
+        elif self.path.endswith("/window/rect"):
+            answer(200, {"x": 0, "y": 0, "width": 400, "height": 800})(self)
         else:
             self.server.arrived.append(f"{self.command} {self.path}")
             self.server.behaviour(self)

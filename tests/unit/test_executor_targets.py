@@ -17,7 +17,7 @@ from apex_executor.phone import Phone
 from apex_executor.settings import DeviceConfig
 from apex_executor.targets import locator, point_now
 from apex_schemas.devices import Platform
-from apex_schemas.geometry import Bounds, Point
+from apex_schemas.geometry import Bounds, Point, Size
 from apex_schemas.steps import Target
 
 SEEN = Bounds(left=0, top=100, right=200, bottom=200)
@@ -39,9 +39,19 @@ class FakePhone:
     `bounds` that are an exception stand for an element that went away before it was measured.
     """
 
-    def __init__(self, found: dict[str, Any] | Exception, *, platform: Platform = "android", web: bool = False) -> None:
+    def __init__(
+        self,
+        found: dict[str, Any] | Exception,
+        *,
+        platform: Platform = "android",
+        web: bool = False,
+        windows: list[Any] | None = None,
+        page: Any = None,
+    ) -> None:
         self.config = DeviceConfig(alias="a", url="http://a", platform=platform)
         self.found, self.web = found, web
+        self.dialect, self.scale = ("web" if web else platform), 2.0
+        self.windows, self.lists_windows, self.page = windows, windows is not None, page
         self.asked: list[str] = []
 
     def find(self, by: str, value: str) -> Sequence[Any]:
@@ -49,6 +59,12 @@ class FakePhone:
         if isinstance(self.found, Exception):
             raise self.found
         return next((places for part, places in self.found.items() if part in value), [])
+
+    def script(self, text: str, **_: Any) -> Any:
+        return self.windows if text.startswith("mobile:") else self.page
+
+    def screen(self) -> Size:
+        return Size(width=1_000, height=2_000)
 
     def bounds_of(self, element: Any) -> Bounds:
         if isinstance(element, Exception):
@@ -98,14 +114,15 @@ def test_target_without_any_identity_is_not_looked_up(platform: Platform, fields
     assert locator(sought, platform=platform) is None
     phone = FakePhone({}, platform=platform)
     assert point(phone, sought) == AT
-    assert phone.asked == []
+    assert all("packageName" in asked or "Alert" in asked for asked in phone.asked)
 
 
 def test_no_target_or_no_bounds_or_a_web_page_is_acted_on_as_planned() -> None:
     for phone, sought in (
         (FakePhone({}), None),
         (FakePhone({}), target(bounds=None)),
-        (FakePhone({}, web=True), target()),
+        (FakePhone({}, web=True), target(resource_id=None)),
+        (FakePhone({}), target(context="web")),
     ):
         assert point(phone, sought) == AT
         assert phone.asked == []
@@ -173,3 +190,69 @@ def test_element_that_goes_away_while_it_is_measured_is_gone() -> None:
 def test_other_errors_of_the_driver_are_not_taken_for_absence() -> None:
     with pytest.raises(InvalidSessionIdException):
         point(FakePhone(InvalidSessionIdException("m")), target())
+
+
+def window(package: str, bounds: Bounds) -> dict[str, Any]:
+    rect = {"left": bounds.left, "top": bounds.top, "right": bounds.right, "bottom": bounds.bottom}
+    return {"packageName": package, "rect": rect}
+
+
+WHOLE = box(0, 0, 1_000, 2_000)
+
+
+@pytest.mark.parametrize(
+    ("windows", "over"),
+    [
+        ([window("com.other", WHOLE), window("a", WHOLE)], "a window of com.other"),
+        ([window("com.other", box(0, 1_000, 1_000, 2_000)), window("a", WHOLE)], None),  # a keyboard, further down
+        ([window("com.android.systemui", WHOLE), window("a", WHOLE)], None),
+        ([window("a", WHOLE), window("com.other", WHOLE)], None),
+        ([window("com.other", WHOLE)], None),  # the app is not there: that is for the look-up to say
+        ([{"packageName": None, "rect": None}, window("a", WHOLE)], None),
+    ],
+)
+def test_target_under_another_apps_window_is_refused(windows: list[Any], over: str | None) -> None:
+    phone = FakePhone({"a:id/x": [SEEN]}, windows=windows)
+    if over is None:
+        assert point(phone, target()) == AT
+        return
+    with pytest.raises(ActRefused, match=f"OCCLUDED: button 'Save' lies under {over} now"):
+        point(phone, target())
+
+
+def test_target_behind_a_dialog_of_the_system_is_refused_where_windows_are_not_told() -> None:
+    phone = FakePhone({"a:id/x": [SEEN], "permissioncontroller": [WHOLE]})
+    with pytest.raises(ActRefused, match=r"OCCLUDED.*a dialog of com\.android\.permissioncontroller"):
+        point(phone, target())
+    within = target(resource_id="com.android.permissioncontroller:id/allow")
+    with pytest.raises(ActRefused, match="STALE_SCENE"):
+        point(FakePhone({"packageName": [WHOLE]} | {"id/allow": []}), within)
+
+
+@pytest.mark.parametrize(("alert", "covered"), [(box(0, 50, 500, 500), False), (box(0, 500, 500, 900), True)])
+def test_what_is_not_in_the_alert_that_is_up_is_refused_on_ios(alert: Bounds, covered: bool) -> None:
+    phone = FakePhone({"Alert": [alert], "name": [SEEN]}, platform="ios")
+    if not covered:
+        assert point(phone, target()) == AT
+        return
+    with pytest.raises(ActRefused, match="OCCLUDED.*an alert"):
+        point(phone, target())
+
+
+def test_target_that_has_moved_out_of_sight_is_refused() -> None:
+    with pytest.raises(ActRefused, match="OFF_SCREEN: button 'Save' has moved out of sight; scroll to it"):
+        point(FakePhone({"a:id/x": [box(0, 2_500)]}), target())
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [({"gone": True}, "STALE_SCENE"), ({"off": True}, "OFF_SCREEN"), ({"over": "banner"}, "OCCLUDED")],
+)
+def test_page_says_why_its_element_cannot_be_acted_on(told: dict[str, Any], code: str) -> None:
+    with pytest.raises(ActRefused, match=code):
+        point(FakePhone({}, web=True, page=told), target())
+
+
+def test_element_of_a_page_is_followed_in_pixels() -> None:
+    assert point(FakePhone({}, web=True, page={"x": 75, "y": 210.5}), target()) == Point(x=150, y=421)
+    assert point(FakePhone({}, web=True, page=None), target()) == AT

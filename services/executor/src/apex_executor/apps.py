@@ -44,3 +44,16 @@ def candidates(name: str, platform: Platform, configured: Mapping[str, str]) -> 
     wanted = name.strip().casefold()
     found = (own.get(wanted), known.get(wanted), name.strip() if "." in name and " " not in name.strip() else None)
     return tuple(dict.fromkeys(package for package in found if package))
+
+
+def matching(name: str, installed: Mapping[str, str]) -> str | None:
+    """The one installed package whose label is `name`, or that has it among the parts of its own name; None where no
+    or more than one does. `installed`: package → label, which may be empty."""
+    wanted = name.strip().casefold()
+    if not wanted:
+        return None
+    labelled = [package for package, label in installed.items() if label.casefold() == wanted]
+    word = "".join(wanted.split())
+    named = [package for package in installed if word in package.casefold().split(".")[1:]]
+    found = labelled or named
+    return found[0] if len(found) == 1 else None

@@ -7,6 +7,7 @@ resumed from the record; the slot `started`, fenced over the whole task, lets ex
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Final, NamedTuple
 
@@ -18,6 +19,7 @@ from apex_bus.consume import Delivery, bury
 from apex_bus.pull import Pull
 from apex_bus.tasklog import Filled, TaskLog
 from apex_bus.tracing import TRACEPARENT
+from apex_executor.endings import Endings
 from apex_executor.lease import Lease
 from apex_executor.requests import Asked, read_request
 from apex_executor.settings import DeviceConfig
@@ -40,33 +42,43 @@ class _Request(NamedTuple):
     pool: str
 
 
+Prepare = Callable[[str], Awaitable[str | None]]
+"""Opens an app before a task begins; says why that cannot be done."""
+
+
 class Claims:
     """Claims for one device."""
 
-    def __init__(self, bus: Bus, tasklog: TaskLog, config: DeviceConfig) -> None:
-        self._bus, self._log, self._config = bus, tasklog, config
+    def __init__(self, bus: Bus, tasklog: TaskLog, config: DeviceConfig, prepare: Prepare) -> None:
+        self._bus, self._log, self._config, self._prepare = bus, tasklog, config, prepare
+        self._endings = Endings(bus, tasklog)
 
-    async def take_next(self, lease: Lease) -> None:
-        """Wait for a request, for some seconds, and claim it. Nothing is pulled while nobody could see or plan."""
+    async def take_next(self, lease: Lease, *, until: asyncio.Event) -> None:
+        """Wait for a request, for some seconds or until the event, and claim it. Nothing is pulled while nobody could
+        see or plan."""
         for service in _NEEDED:
             if not await self._bus.ping(service):
                 await lease.update(state="waiting", reason=f"no {service} answers")
                 await asyncio.sleep(_UNREADY_S)
                 return
-        request = await self._next()
-        if request is not None:
-            await self._claim(request, lease)
+        request = await self._next(until)
+        if request is None:
+            return
+        if until.is_set():  # the device may be wanted for something else: whoever is ready has the request
+            await request.delivery.again(0.05)
+            return
+        await self._claim(request, lease)
 
-    async def _next(self) -> _Request | None:
-        """The next request: own pool first, then the platform's, then anybody's; then whichever comes first."""
-        pools = (self._config.alias, self._config.platform, "any")
+    async def _next(self, until: asyncio.Event) -> _Request | None:
+        """The next request: by the order of the device's pools, own pool first; then whichever comes first."""
+        pools = self._config.all_pools
         async with AsyncExitStack() as stack:
             pulls = {pool: await stack.enter_async_context(self._pull(pool)) for pool in pools}
             for pool, pull in pulls.items():
                 if (msg := await pull.take()) is not None:
                     return _Request(Delivery(self._bus, msg), pool)
             waiting = {asyncio.create_task(pull.next(1, wait_s=_ROUND_S)): pool for pool, pull in pulls.items()}
-            await _first(set(waiting))
+            await _first(set(waiting), until)
             arrived = [(task.result(), pool) for task, pool in waiting.items() if not task.cancelled()]
             first, *surplus = [_Request(Delivery(self._bus, msg), pool) for msg, pool in arrived if msg] or [None]
             for request in surplus:
@@ -113,6 +125,13 @@ class Claims:
             traceparent=claim.traceparent,
         )
         slot = subjects.started(self._config.alias, claim.task)
+        if body.request.launch is not None and await self._log.newest(None, claim.task) is None:
+            problem = await self._prepare(body.request.launch)
+            if problem is not None:
+                log.warning("task %s is not begun: %s", claim.task, problem)
+                await self._endings.refuse(claim.task, problem, goal=body.request.goal, stage="executor")
+                await lease.update(state="ready", claim=None)
+                return False
         outcome = await self._log.fill(slot, body, attempt=claim.attempt)
         if isinstance(outcome, Filled):
             log.info("%s takes task %s", self._config.alias, claim.task)
@@ -134,11 +153,13 @@ class Claims:
             await bury(self._bus, delivery, reason, stream="REQUESTS")
 
 
-async def _first(tasks: set["asyncio.Task[Msg | None]"]) -> None:
-    """Wait until one is done, and end the others."""
+async def _first(tasks: set["asyncio.Task[Msg | None]"], until: asyncio.Event) -> None:
+    """Wait until one is done or the event has come, and end the others."""
+    came = asyncio.create_task(until.wait())
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({*tasks, came}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        came.cancel()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -10,6 +10,7 @@ import msgspec
 
 from apex_executor.outcomes import Failure, Outcome
 from apex_schemas.actions import DescribeScreen, FinishTask, Look
+from apex_schemas.devices import DeviceRecord
 from apex_schemas.scene import Scene
 from apex_schemas.steps import PlannedStep, Timings, WorldEvent
 from apex_schemas.subjects import Kind
@@ -165,3 +166,19 @@ def late(newest: Kind, *, waited_s: float, running_s: float, timeout_s: float, l
 def turns_of(newest: Kind, turn: int | None) -> int:
     """How many turns were begun by the time of this slot."""
     return 0 if newest == "started" else (turn or 0) + 1
+
+
+def hindrance(pool: str, record: DeviceRecord | None) -> str:
+    """What kept a device from taking a request that named it, to follow its end's reason; empty where nothing is known
+    to have."""
+    if record is None:
+        return ""
+    if record.paused:
+        return f"; {pool} is {record.paused}"
+    if record.state == "quarantined":
+        return f"; {pool} is set aside: {record.reason or 'no reason is known'}"
+    if record.released:
+        return f"; no executor drives {pool}"
+    if record.claim is not None:
+        return f"; {pool} was on task {record.claim.task}"
+    return f"; {pool} waits: {record.reason}" if record.reason else ""

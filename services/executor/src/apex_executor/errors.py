@@ -3,6 +3,8 @@
 ExecutorError
 ├── LeaseLost       somebody else drives the device now: stop at once
 ├── DeviceFailed    the device cannot be used: no session, or not ready; it is set aside for a while
+├── Retired         the device was taken out of the configuration, and has no task any more
+├── Stillborn       a session was made and does not answer
 ├── ActRefused      an act that was not begun, with a code that reaches the model
 └── ActCutShort     an act that failed when a part of it had been done
 """
@@ -22,6 +24,21 @@ class DeviceFailed(ExecutorError):
     def __init__(self, device: str, reason: str) -> None:
         super().__init__(f"{device} cannot be used: {reason}")
         self.device, self.reason = device, reason
+
+
+class Retired(ExecutorError):
+    def __init__(self, device: str) -> None:
+        super().__init__(f"{device} is no longer among the devices of this executor")
+        self.device = device
+
+
+class Stillborn(ExecutorError):
+    """It has been deleted again; `cause` is what came instead of an answer."""
+
+    def __init__(self, session: str, cause: Exception) -> None:
+        said = str(getattr(cause, "msg", None) or cause or type(cause).__name__).strip().splitlines()[0][:200]
+        super().__init__(f"a session was made and does not answer: {said}")
+        self.session, self.cause = session, cause
 
 
 class ActRefused(ExecutorError):

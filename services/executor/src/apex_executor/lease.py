@@ -58,7 +58,7 @@ class Lease:
                 watched = None
                 await asyncio.sleep(self._lease_s / 10)
                 continue
-            old = _record(stored, self._config.alias)
+            old = record_of(stored, self._config.alias)
             now = time.monotonic()
             if stored is not None and old is not None and not old.released:
                 if watched is None or watched[0] != stored.sequence:
@@ -77,6 +77,8 @@ class Lease:
             platform=self._config.platform,
             session=old.session if old else None,
             claim=old.claim if old else None,
+            paused=old.paused if old else None,
+            failures=old.failures if old else 0,
         )
         sent_at = time.monotonic()
         try:
@@ -129,7 +131,7 @@ class Lease:
         return await self._place.write(record, attempt=attempt or new_attempt(), last=last, device=self._config.alias)
 
 
-def _record(stored: Stored | None, alias: str) -> DeviceRecord | None:
+def record_of(stored: Stored | None, alias: str) -> DeviceRecord | None:
     """What a record says. None where there is none, or where somebody has written over it what is none: the server
     itself does that for any client that names this subject as the place for an acknowledgement."""
     if stored is None:

@@ -15,9 +15,11 @@ from selenium.common.exceptions import WebDriverException
 from urllib3.exceptions import HTTPError
 
 from apex_executor.acts import perform
-from apex_executor.errors import ActCutShort, ActRefused, DeviceFailed
+from apex_executor.connection import never_connected
+from apex_executor.errors import ActCutShort, ActRefused, DeviceFailed, Stillborn
 from apex_executor.outcomes import Outcome
-from apex_executor.phone import Phone, delete_session
+from apex_executor.phone import Phone, delete_session, sessions_of
+from apex_executor.ports import port_is_taken
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_schemas.actions import DeviceAction
 from apex_schemas.devices import SessionHandle
@@ -35,7 +37,14 @@ class PhoneSession:
     def __init__(self, config: DeviceConfig, settings: ExecutorSettings) -> None:
         self.config = config
         self._settings = settings
-        self._phone = Phone(config, request_s=settings.request_seconds, idle_s=settings.session_idle_seconds)
+        self._phone = Phone(
+            config,
+            request_s=settings.request_seconds,
+            idle_s=settings.session_idle_seconds,
+            open_s=settings.open_seconds,
+            allot_ports=settings.allot_ports,
+        )
+        self._ports = 0
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"phone-{config.alias}")
 
     @property
@@ -46,12 +55,34 @@ class PhoneSession:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
     async def open(self) -> SessionHandle:
-        """A new session. Raises DeviceFailed with the reason."""
+        """A new session; a second try where the first one does not answer. Raises DeviceFailed with the reason."""
         try:
-            return await self._call(self._phone.open)
+            return await self._call(self._open)
+        except Stillborn as first:
+            log.warning("%s: %s", self.config.alias, first)
+        try:
+            return await self._call(self._open)
+        except Stillborn as error:
+            raise DeviceFailed(self.config.alias, str(error)) from error
+
+    def _open(self) -> SessionHandle:
+        try:
+            return self._phone.open(ports=self._ports)
         except (WebDriverException, HTTPError, OSError) as error:
-            text = getattr(error, "msg", None) or str(error) or type(error).__name__
-            raise DeviceFailed(self.config.alias, text.strip().splitlines()[0][:300]) from error
+            text = str(getattr(error, "msg", None) or error or type(error).__name__)
+            if port_is_taken(text):
+                self._ports += 1
+            raise DeviceFailed(self.config.alias, _reason(error, text, self.config.url)) from error
+
+    async def clear(self, known: SessionHandle | None) -> int:
+        """Delete what sessions the server still has for this device, but `known`: an executor that died while it
+        made one has left it behind. How many there were; 0 too where the server does not tell."""
+        found = await asyncio.to_thread(sessions_of, self.config, timeout_s=_FENCE_SECONDS)
+        orphans = [session for session in found if known is None or session.id != known.id]
+        for session in orphans:
+            log.warning("%s: session %s is nobody's and is ended", self.config.alias, session.id)
+            await self.fence(session)
+        return len(orphans)
 
     async def alive(self) -> bool:
         return await self._call(self._phone.alive)
@@ -72,17 +103,19 @@ class PhoneSession:
         deadline = time.monotonic() + self._settings.act_seconds
         begun = touched = False  # touched: by a request before the last one
 
-        def gate(touches: bool) -> None:
+        def gate(touches: bool) -> float:
             nonlocal begun, touched
             touched = begun
-            if time.monotonic() > deadline or not held():
+            left = deadline - time.monotonic()
+            if left < 0 or not held():
                 raise ActRefused("NOT_BEGUN", "the device's lease or the act's deadline was over before the act")
             begun = begun or touches
+            return left
 
         def act() -> Outcome:
             self._phone.guard(gate)
             try:
-                return perform(self._phone, action, target, verify=self._settings.verify_target)
+                return perform(self._phone, action, target, verify=self._settings.verify_target and self.config.verify)
             except Exception as error:
                 if touched:
                     raise ActCutShort(error) from error
@@ -94,3 +127,10 @@ class PhoneSession:
 
     def shut(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _reason(error: BaseException, text: str, url: str) -> str:
+    """Why no session can be had, in one line for a person."""
+    if never_connected(error):
+        return f"no Appium server answers at {url}; start it, or correct the device's url"
+    return text.strip().splitlines()[0][:300]

@@ -1,11 +1,11 @@
 """Finding the target again at the moment of acting, by the driver's own element look-up.
 
 The Scene on which an act was decided may be seconds old. A target with an identity is looked up; moved a little, it
-is followed; gone, or moved among others of its like, the act is refused. The page source is never read here: what is on
-the screen is perception's to say.
+is followed; gone, or moved among others of its like, the act is refused; and so where it lies off the screen now, or
+under something. The page source is never read here: what is on the screen is perception's to say.
 """
 
-from typing import Final
+from typing import Any, Final, cast
 
 from appium.webdriver.common.appiumby import AppiumBy
 from selenium.common.exceptions import (
@@ -14,6 +14,7 @@ from selenium.common.exceptions import (
     UnknownMethodException,
 )
 
+from apex_executor.cover import covered
 from apex_executor.errors import ActRefused
 from apex_executor.phone import Phone
 from apex_schemas.geometry import Bounds, Point
@@ -24,6 +25,21 @@ _FIELDS: Final = frozenset(("field", "password"))
 _STILL_THERE: Final = 0.9
 """How much of its place must be covered by what is taken for the target among look-alikes."""
 _Locator = tuple[str, str]
+
+_ON_THE_PAGE: Final = """return (function ({id, x, y, left, top}) {
+  const all = document.querySelectorAll('#' + CSS.escape(id));
+  if (all.length !== 1) {
+    const inner = document.querySelector('iframe') || [...document.querySelectorAll('*')].some(e => e.shadowRoot);
+    return all.length || inner ? null : {gone: true};
+  }
+  const rect = all[0].getBoundingClientRect();
+  const at = {x: x + rect.left - left, y: y + rect.top - top};
+  const hit = document.elementFromPoint(at.x, at.y);
+  if (!hit) return {off: true};
+  const labels = all[0].labels ? [...all[0].labels] : [];
+  const own = all[0].contains(hit) || hit.contains(all[0]) || labels.some(label => label.contains(hit));
+  return own ? at : {over: hit.id || hit.localName};
+})(arguments[0])"""
 
 
 def locator(target: Target, *, platform: str, with_text: bool = True) -> _Locator | None:
@@ -65,31 +81,84 @@ def _quoted(text: str) -> str:
 def point_now(phone: Phone, target: Target | None, planned: Point) -> Point:
     """Where to act, in pixels: the planned point, or its like on the target where that has moved to.
 
-    Raises ActRefused(STALE_SCENE) when the target is gone or cannot be told from others.
+    Raises ActRefused: STALE_SCENE when the target is gone or cannot be told from others, OFF_SCREEN when it has moved
+    out of sight, OCCLUDED when something lies over it.
     """
-    if target is None or target.bounds is None or phone.web:
+    if target is None or target.bounds is None:
         return planned
-    platform, seen = phone.config.platform, target.bounds
-    how = locator(target, platform=platform)
+    if phone.web:
+        return _on_the_page(phone, target, target.bounds, planned)
+    if target.context == "web":  # a page inside an app: its elements are not the driver's
+        return planned
+    at = _followed(phone, target, target.bounds, planned)
+    if (over := covered(phone, target, at)) is not None:
+        raise _occluded(target, over)
+    return at
+
+
+def _on_the_page(phone: Phone, target: Target, seen: Bounds, planned: Point) -> Point:
+    """In a browser the page itself tells where its element is, and what lies there."""
+    if not target.resource_id:
+        return planned
+    scale = phone.scale
+    told = cast(
+        "dict[str, Any] | None",
+        phone.script(
+            _ON_THE_PAGE, id=target.resource_id, x=planned.x / scale, y=planned.y / scale,
+            left=seen.left / scale, top=seen.top / scale,
+        ),
+    )  # fmt: skip
+    match told:
+        case {"gone": True}:
+            raise _gone(target)
+        case {"off": True}:
+            raise _off_screen(target)
+        case {"over": over}:
+            raise _occluded(target, str(over))
+        case {"x": x, "y": y}:
+            return Point(x=round(x * scale), y=round(y * scale))
+        case _:
+            return planned
+
+
+def _followed(phone: Phone, target: Target, seen: Bounds, planned: Point) -> Point:
+    how = locator(target, platform=phone.dialect)
     places = _places(phone, how) if how else None
     if places is None:
         return planned
     alone = len(places) == 1
-    if not places and (looser := locator(target, platform=platform, with_text=False)) is not None:
+    if not places and (looser := locator(target, platform=phone.dialect, with_text=False)) is not None:
         places = _places(phone, looser) or []
     if not places:
-        raise ActRefused("STALE_SCENE", f"{target.role} {target.label!r} is no longer on the screen")
+        over = covered(phone, target, planned)
+        raise _gone(target) if over is None else _occluded(target, over)
     now = max(places, key=lambda place: _overlap(place, seen))
     if not alone and _overlap(now, seen) < _STILL_THERE * seen.area:
-        raise ActRefused("STALE_SCENE", f"{target.role} {target.label!r} has moved, and cannot be told from its like")
-    if now.area == 0:
+        raise ActRefused("STALE_SCENE", f"{_named(target)} has moved, and cannot be told from its like")
+    if now.area == 0 or now == seen:
         return planned
-    return _followed(planned, seen, now)
-
-
-def _followed(planned: Point, seen: Bounds, now: Bounds) -> Point:
     moved = Point(x=planned.x + now.left - seen.left, y=planned.y + now.top - seen.top)
-    return moved if now.contains(moved) else now.center
+    at = moved if now.contains(moved) else now.center
+    size = phone.screen()
+    if not Bounds(left=0, top=0, right=size.width, bottom=size.height).contains(at):
+        raise _off_screen(target)
+    return at
+
+
+def _named(target: Target) -> str:
+    return f"{target.role} {target.label!r}"
+
+
+def _gone(target: Target) -> ActRefused:
+    return ActRefused("STALE_SCENE", f"{_named(target)} is no longer on the screen")
+
+
+def _off_screen(target: Target) -> ActRefused:
+    return ActRefused("OFF_SCREEN", f"{_named(target)} has moved out of sight; scroll to it")
+
+
+def _occluded(target: Target, over: str) -> ActRefused:
+    return ActRefused("OCCLUDED", f"{_named(target)} lies under {over} now; deal with that first")
 
 
 def _overlap(one: Bounds, other: Bounds) -> int:

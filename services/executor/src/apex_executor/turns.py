@@ -8,6 +8,7 @@ outcome is written down as unknown.
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 from opentelemetry.trace import Span
@@ -18,6 +19,7 @@ from apex_bus.errors import Transient
 from apex_bus.tasklog import Entry, Filled, Taken, TaskLog
 from apex_bus.tracing import mark_failed, span
 from apex_executor import decide
+from apex_executor.allowed import outside
 from apex_executor.approval import Approvals, Denied, Ended, bare_point
 from apex_executor.errors import ActRefused
 from apex_executor.failures import classify
@@ -52,6 +54,10 @@ class Actor(Protocol):
 
     async def waits(self, turn: int | None, reason: str | None) -> None:
         """Show that an act waits for approval, or that none does any more."""
+        ...
+
+    def packages(self, app: str, /) -> Sequence[str]:
+        """The packages that a name of an app may mean on this device."""
         ...
 
 
@@ -127,6 +133,9 @@ class Turns:
         slot = planned.slot
         if (done := self._done.get(slot)) is not None:
             return done  # done in an earlier try, whose outcome could not be written
+        request = (await self._log.started(slot.device, slot.task)).request
+        if (message := outside(step, request.apps, self._actor.packages)) is not None:
+            return decide.event_of_refusal(step, "APP_NOT_ALLOWED", message, session=self._session(), now_ms=_now_ms())
         age_s = self._bus.clock.age_s(planned.timestamp_ns, time.time_ns())
         answer = await self.approvals.settle(planned, step, age_s)
         if isinstance(answer, Ended):

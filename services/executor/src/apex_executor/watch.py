@@ -13,20 +13,21 @@ from typing import Final
 
 import msgspec
 
-from apex_bus import metrics
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Later, Verdict, bury
-from apex_bus.tasklog import Entry, Filled, Taken, TaskLog, entry_of
-from apex_bus.tracing import export_root
+from apex_bus.tasklog import Entry, TaskLog, entry_of
 from apex_executor import decide
+from apex_executor.endings import Endings
+from apex_executor.lease import record_of
+from apex_executor.queue import Queue
 from apex_executor.requests import Asked, read_request, task_of
 from apex_executor.settings import ExecutorSettings
-from apex_schemas import envelope, subjects
+from apex_schemas import subjects
 from apex_schemas.devices import DeviceRecord
 from apex_schemas.errors import WireError
-from apex_schemas.ids import NO_DEVICE, is_pool, is_task_id, new_attempt
+from apex_schemas.ids import is_pool, is_task_id
 from apex_schemas.subjects import PLATFORM_POOLS, Slot
-from apex_schemas.task import CancelRequest, TaskFinished, TaskStarted
+from apex_schemas.task import CancelRequest, TaskStarted
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,8 @@ class Watch:
 
     def __init__(self, bus: Bus, tasklog: TaskLog, settings: ExecutorSettings) -> None:
         self._bus, self._log = bus, tasklog
+        self._endings = Endings(bus, tasklog)
+        self.queue = Queue(tasklog)
         self._limits = decide.Limits(
             perception=settings.perception_limit_seconds,
             planner=settings.planner_limit_seconds,
@@ -98,7 +101,7 @@ class Watch:
         if isinstance(verdict, float | int):
             return Later(min(_LOOK_S, max(_AGAIN_S, verdict)))
         log.warning("task %s: %s", slot.task, verdict.reason)
-        await self._end(newest, status="failed", reason=verdict.reason, stage=verdict.stage, goal=request.goal)
+        await self._endings.end(newest, status="failed", reason=verdict.reason, stage=verdict.stage, goal=request.goal)
         return Later(_AGAIN_S)
 
     async def _sign_of_life(self, newest: Entry) -> int:
@@ -110,8 +113,8 @@ class Watch:
             return claim.sequence if claim else 0
         if slot.kind == "planned":
             stored = await self._bus.get("DEVICES", subjects.device(slot.device))
-            record = envelope.decode(stored.data).body if stored else None
-            if stored and isinstance(record, DeviceRecord) and _waits(record, slot):
+            record = record_of(stored, slot.device)
+            if stored and record is not None and _waits(record, slot):
                 return stored.sequence
         return 0
 
@@ -120,35 +123,42 @@ class Watch:
         try:
             asked = read_request(delivery)
         except WireError as error:
-            await self._refuse(task_of(delivery), f"malformed request: {error}", goal="")
+            await self._endings.refuse(task_of(delivery), f"malformed request: {error}", goal="")
             await bury(self._bus, delivery, str(error), stream="REQUESTS")
             return Done()
         newest = await self._log.newest(None, asked.task)
         if newest is not None:
             return await self._known(newest, asked, delivery)
         pool = delivery.subject.partition(".")[2]
+        record = await self._record(pool)
         if asked.expired(time.time()):
-            await self._refuse(asked.task, f"no device of pool {pool} took it in time", goal=asked.request.goal)
+            self.queue.forget(asked.task)
+            reason = f"no device of pool {pool} took it in time{decide.hindrance(pool, record)}"
+            await self._endings.refuse(asked.task, reason, goal=asked.request.goal)
             return Later(_AGAIN_S)
-        if not await self._served(pool) and self._sights.waited_s(f"pool of {asked.task}", pool) >= _UNKNOWN_POOL_S:
+        served = record is not None or pool in ("any", *PLATFORM_POOLS)
+        if not served and self._sights.waited_s(f"pool of {asked.task}", pool) >= _UNKNOWN_POOL_S:
             reason = f"pool {pool} is unknown: use any, android, ios or the alias of a device (see `apex devices`)"
-            await self._refuse(asked.task, reason, goal=asked.request.goal)
+            await self._endings.refuse(asked.task, reason, goal=asked.request.goal)
             return Later(_AGAIN_S)
+        age_s = self._bus.clock.age_s(delivery.timestamp_ns, time.time_ns())
+        self.queue.see(asked, pool=pool, sequence=delivery.sequence, age_s=age_s)
         return Later(min(_LOOK_S, max(_AGAIN_S, asked.not_after - time.time())))
 
     async def _known(self, newest: Entry, asked: Asked, delivery: Delivery) -> Verdict:
         """The task has started or ended: this request is done, unless it is another one under the same id."""
         self._sights.forget(f"pool of {asked.task}")
+        self.queue.forget(asked.task)
         first = await self._log.read(subjects.started(newest.slot.device, asked.task))
         if first is not None and first.body.request_digest != asked.digest:
             reason = f"task {asked.task} was already asked for with other content; use another id"
             await bury(self._bus, delivery, reason, stream="REQUESTS")
         return Done()
 
-    async def _served(self, pool: str) -> bool:
-        if pool in ("any", *PLATFORM_POOLS):
-            return True
-        return is_pool(pool) and await self._bus.get("DEVICES", subjects.device(pool)) is not None
+    async def _record(self, pool: str) -> DeviceRecord | None:
+        """The record of a device that is a pool of its own, or of a label that devices go by."""
+        stored = await self._bus.get("DEVICES", subjects.device(pool)) if is_pool(pool) and pool != "any" else None
+        return record_of(stored, pool)
 
     async def on_cancel(self, delivery: Delivery) -> Verdict:
         """End a task because its client says so, wherever it is."""
@@ -161,56 +171,11 @@ class Watch:
             return Done()
         reason = _cancel_reason(delivery.data)
         if newest is None:
-            await self._refuse(task, reason, goal="", status="cancelled", stage="client")
+            await self._endings.refuse(task, reason, goal="", status="cancelled", stage="client")
         else:
             goal = (await self._log.started(newest.slot.device, task)).request.goal
-            await self._end(newest, status="cancelled", reason=reason, stage="client", goal=goal)
+            await self._endings.end(newest, status="cancelled", reason=reason, stage="client", goal=goal)
         return Later(_AGAIN_S)
-
-    async def _refuse(
-        self, task: str, reason: str, *, goal: str, status: str = "failed", stage: str = "intake"
-    ) -> None:
-        """End a task that never started; refused when it has."""
-        slot = subjects.finished(NO_DEVICE, task)
-        await self._fill(slot, 0, status=status, reason=reason, stage=stage, goal=goal, turns=0)
-
-    async def _end(self, newest: Entry, *, status: str, reason: str, stage: str, goal: str) -> None:
-        """End a running task right behind its newest slot; refused when something has happened since."""
-        slot = newest.slot.sibling("finished")
-        turns = decide.turns_of(newest.slot.kind, newest.slot.turn)
-        await self._fill(slot, newest.sequence, status=status, reason=reason, stage=stage, goal=goal, turns=turns)
-
-    async def _fill(
-        self, slot: Slot, after: int, *, status: str, reason: str, stage: str, goal: str, turns: int
-    ) -> None:
-        body = TaskFinished(
-            status="cancelled" if status == "cancelled" else "failed",
-            turns=turns,
-            finished_at_ms=time.time_ns() // 1_000_000,
-            by=self._bus.worker,
-            reason=reason,
-            failure_reason=reason,
-            stage=stage,
-            goal=goal,
-        )
-        outcome = await self._log.fill(slot, body, attempt=new_attempt(), after=after)
-        if isinstance(outcome, Taken):
-            log.info("task %s went on before it could be ended", slot.task)
-        if isinstance(outcome, Filled) and slot.device == NO_DEVICE:
-            self._tell_end(slot.task, body)
-
-    def _tell_end(self, task: str, body: TaskFinished) -> None:
-        """A task that no device had has no other who gives its trace a root."""
-        metrics.add(metrics.TASKS, 1, {"status": body.status, "stage": body.stage or ""})
-        now_ns = time.time_ns()
-        export_root(
-            task,
-            started_ns=now_ns,
-            ended_ns=now_ns,
-            failure=body.failure_reason or body.status,
-            origin=None,
-            attributes={"apex.turns": 0, "apex.status": body.status, "apex.stage": body.stage or ""},
-        )
 
 
 def _waits(record: DeviceRecord, slot: Slot) -> bool:

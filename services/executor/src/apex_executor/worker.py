@@ -5,7 +5,10 @@ Losing the lease ends everything at once; a device that fails is set aside for a
 """
 
 import asyncio
+import contextlib
 import logging
+import time
+from collections.abc import Sequence
 from typing import Final
 
 from apex_bus import metrics
@@ -14,18 +17,20 @@ from apex_bus.consume import Delivery, Done, Verdict, consume
 from apex_bus.errors import Transient
 from apex_bus.tasklog import Entry, TaskLog, entry_of
 from apex_bus.tracing import export_root
+from apex_executor.apps import candidates
 from apex_executor.claims import Claims
-from apex_executor.errors import DeviceFailed, LeaseLost
+from apex_executor.errors import ActRefused, DeviceFailed, LeaseLost, Retired
+from apex_executor.failures import classify
 from apex_executor.lease import Lease
 from apex_executor.outcomes import Outcome
 from apex_executor.session import PhoneSession
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_executor.turns import Turns
 from apex_schemas import subjects
-from apex_schemas.actions import DeviceAction
-from apex_schemas.devices import Claim, DeviceStatus, SessionHandle, SessionReply
+from apex_schemas.actions import DeviceAction, LaunchApp, TerminateApp
+from apex_schemas.devices import Claim, DeviceControl, DeviceStatus, SessionHandle, SessionReply
 from apex_schemas.steps import Target
-from apex_schemas.task import TaskFinished
+from apex_schemas.task import TaskFinished, TaskStarted
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +46,14 @@ class Worker:
         self._bus, self._log, self.config, self._settings = bus, tasklog, config, settings
         self._lease = Lease(bus, config, lease_s=settings.lease_seconds)
         self._session = PhoneSession(config, settings)
-        self._claims = Claims(bus, tasklog, config)
+        self._claims = Claims(bus, tasklog, config, self._prepare)
         self._turns = Turns(bus, tasklog, self, settings)
         self._one_at_a_time = asyncio.Lock()
         self._usable = asyncio.Event()
         self._changed = asyncio.Event()
         self._gone: set[str] = set()
+        self._retiring = self._used = False
+        self._retry_at = 0.0
         self.driving = False
 
     @property
@@ -54,15 +61,17 @@ class Worker:
         return self._session.handle
 
     async def run(self) -> None:
-        """Drive the device whenever it is ours."""
+        """Drive the device whenever it is ours, until it is retired."""
         try:
-            while True:
+            while not self._retiring:
                 old = await self._lease.acquire()
                 self.driving = True
                 try:
                     await self._drive(old.session if old else None)
                 except* LeaseLost as lost:
                     log.warning("%s", lost.exceptions[0])
+                except* Retired as retired:
+                    log.info("%s", retired.exceptions[0])
                 finally:
                     self.driving = False
                     self._usable.clear()
@@ -84,47 +93,70 @@ class Worker:
 
     async def _serve(self, old: SessionHandle | None) -> None:
         """Open, resume, take work; and set the device aside when it fails."""
-        failures = 0
         if old is not None and await self._session.fence(old):
             self._gone.add(old.id)
         while True:
             try:
+                if self._lease.claim is None:
+                    await self._rest()
                 await self._open()
                 if self._lease.claim is not None:
                     await self._resume(self._lease.claim)
-                failures = 0
                 while self._usable.is_set():
                     await self._work()
                 raise DeviceFailed(self.config.alias, "its session was lost and could not be made again")
             except DeviceFailed as failed:
-                self._usable.clear()
-                delay = _QUARANTINE_S[min(failures, len(_QUARANTINE_S) - 1)]
-                failures += 1
-                log.error("%s; set aside for %.0f s", failed, delay)
-                await self._lease.update(state="quarantined", session=None, reason=failed.reason)
-                await asyncio.sleep(delay)
+                await self._set_aside(failed)
             except Transient as error:
                 log.warning("%s waits: %s", self.config.alias, error)
                 await asyncio.sleep(error.delay_s)
+
+    async def _set_aside(self, failed: DeviceFailed) -> None:
+        """Take no task for a while, longer each time in a row; `apex devices resume` ends the wait."""
+        self._usable.clear()
+        self._changed.clear()
+        failures = self._lease.record.failures
+        delay = _QUARANTINE_S[min(failures, len(_QUARANTINE_S) - 1)]
+        self._retry_at = time.monotonic() + delay
+        log.error("%s; set aside for %.0f s", failed, delay)
+        await self._lease.update(state="quarantined", session=None, reason=failed.reason, failures=failures + 1)
+        await self._change(delay)
+
+    async def _change(self, seconds: float) -> None:
+        """Wait until something has changed, or for so long."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), seconds)
+
+    async def _rest(self) -> None:
+        """While the device is paused, leave the phone to others: without a session. Raises Retired."""
+        while self._retiring or self._lease.record.paused is not None:
+            self._changed.clear()
+            if self._retiring:
+                raise Retired(self.config.alias)
+            async with self._one_at_a_time:
+                await self._session.end()
+            await self._lease.update(state="waiting", session=None, reason=self._lease.record.paused)
+            await self._changed.wait()
 
     async def _work(self) -> None:
         """Take one request, or wait until something about the task in hand changes."""
         self._changed.clear()
         if self._lease.claim is None:
-            await self._lease.update(state="ready", reason=None)
+            await self._rest()
             await self._alive()
-            await self._claims.take_next(self._lease)
+            await self._lease.update(state="ready", reason=None, failures=0)
+            await self._claims.take_next(self._lease, until=self._changed)
             return
-        try:
-            await asyncio.wait_for(self._changed.wait(), _PROBE_S)
-        except TimeoutError:
-            return
+        await self._change(_PROBE_S)
 
     async def _alive(self) -> None:
-        """Have a session that answers. Raises DeviceFailed when none can be had."""
+        """Have a session that answers, a new one after a task where that is wanted. Raises DeviceFailed when none can
+        be had."""
         async with self._one_at_a_time:
-            if not await self._session.alive():
+            stale = self._used and not self._settings.reuse_session
+            if stale or not await self._session.alive():
                 await self._reopen()
+            self._used = False
 
     async def _open(self) -> None:
         async with self._one_at_a_time:
@@ -139,6 +171,7 @@ class Worker:
             await self._session.end()
             if await self._session.fence(old):
                 self._gone.add(old.id)
+        await self._session.clear(None)
         handle = await self._session.open()
         await self._lease.update(session=handle)
 
@@ -172,6 +205,41 @@ class Worker:
 
     async def act(self, action: DeviceAction, target: Target | None) -> Outcome:
         return await self._session.perform(action, target, held=self._lease.held)
+
+    def packages(self, app: str, /) -> Sequence[str]:
+        return candidates(app, self.config.platform, self.config.apps)
+
+    async def _prepare(self, app: str) -> str | None:
+        """Open the app that a task is to begin in. Why that cannot be done; None when it is in front."""
+        return await self._aside(LaunchApp(app=app), f"{app!r} could not be opened before the task")
+
+    async def _aside(self, action: DeviceAction, otherwise: str) -> str | None:
+        """An act that belongs to no turn, and does no harm when it is done again. What came of it, if not what was
+        wanted."""
+        async with self._one_at_a_time:
+            try:
+                outcome = await self.act(action, None)
+            except ActRefused as refused:
+                return f"{otherwise}: {refused}"
+            except Exception as error:  # noqa: BLE001  (every failure of an act is classified and told)
+                failure = classify(error)
+                return f"{otherwise}: {failure.code}: {failure.message}"
+        return None if outcome.success else f"{otherwise}: {outcome.code}: {outcome.message}"
+
+    async def control(self, word: DeviceControl) -> DeviceStatus | None:
+        """The operator's word. None while the device is not ours: somebody else will answer."""
+        if not self.driving:
+            return None
+        who = f"paused by {word.by or 'the operator'}"
+        paused = (f"{who}: {word.reason}" if word.reason else who) if word.action == "pause" else None
+        await self._lease.update(paused=paused)
+        self._changed.set()
+        return self.status()
+
+    def retire(self) -> None:
+        """Give the device up, after the task that it is on."""
+        self._retiring = True
+        self._changed.set()
 
     async def waits(self, turn: int | None, reason: str | None) -> None:
         """Show on the device record that an act waits for approval; the watchdog takes that for no lateness."""
@@ -232,9 +300,11 @@ class Worker:
         if ended is None:
             raise Transient(f"the end of task {task} cannot be read yet", delay_s=0.2)
         origin = self._lease.claim.traceparent
-        await self._lease.update(claim=None, state="ready", waiting_turn=None)
-        self._changed.set()
         started = await self._log.started_entry(self.config.alias, task)
+        await self._tidy(started.body)
+        await self._lease.update(claim=None, state="ready", waiting_turn=None)
+        self._used = True
+        self._changed.set()
         finished: TaskFinished = ended.body
         export_root(
             task,
@@ -253,8 +323,18 @@ class Worker:
         took_s = (ended.timestamp_ns - started.timestamp_ns) / 1e9
         metrics.record(metrics.TASK_DURATION, took_s, {"status": finished.status})
 
+    async def _tidy(self, begun: TaskStarted) -> None:
+        """Close the apps that the request wants closed at the end. The task's end is written: a failure changes
+        nothing about it."""
+        for app in begun.request.terminate:
+            problem = await self._aside(TerminateApp(app=app), f"{app!r} could not be closed after the task")
+            if problem is not None:
+                log.warning("%s: %s", self.config.alias, problem)
+
     def status(self) -> DeviceStatus:
         record = self._lease.record
+        handle = record.session
+        aside = record.state == "quarantined" and self.driving
         return DeviceStatus(
             device=self.config.alias,
             platform=self.config.platform,
@@ -265,4 +345,13 @@ class Worker:
             session=record.session.id if record.session else None,
             reason=record.reason,
             waiting_turn=record.waiting_turn,
+            pools=self.config.all_pools,
+            session_age_s=_age_s(handle.opened_at_ms) if handle and handle.opened_at_ms else None,
+            paused=record.paused is not None,
+            failures=record.failures,
+            retry_s=max(0, round(self._retry_at - time.monotonic())) if aside else None,
         )
+
+
+def _age_s(since_ms: int) -> int:
+    return max(0, round(time.time() - since_ms / 1_000))
