@@ -67,6 +67,14 @@ def test_an_unchanged_screen_after_an_act_is_given_time_to_begin_to_change() -> 
     assert look("b", "b", before="a", patience=0.3) == Settled(True)
 
 
+def test_a_screen_with_nothing_to_use_is_given_seconds_to_become_another() -> None:
+    def bare(elapsed: float) -> Settled | ReadAgain:
+        return after_reads(["a", "a"], elapsed_s=elapsed, before=None, patience=0.0, cap_s=5.0, bare=True)
+
+    assert isinstance(bare(0.5), ReadAgain)
+    assert bare(2.5) == Settled(True)
+
+
 def test_patience_is_for_acts_that_may_have_an_effect_only() -> None:
     assert patience_s(STARTED) == 0
     assert patience_s(WorldEvent(action=Look(code="c", reason="r"), success=True)) == 0

@@ -91,6 +91,7 @@ class AppiumPhone:
             init_args_for_pool_manager={"init_args_for_pool_manager": {"retries": Retry(0)}},
         )
         self._handle = handle
+        self._contexts = self._shallow = not handle.web
         self._connection = _Connection(client_config=config)
         self._driver = _Attached(handle, self._connection)
 
@@ -173,9 +174,9 @@ class AppiumPhone:
 
     def look_deeper(self) -> bool:
         """Raise the depth at which drivers cut page sources, once a session; whether it was raised now."""
-        if self._deep:
+        if not self._shallow:
             return False
-        self._deep = True
+        self._shallow = False
         try:
             self._ask("depth", lambda: self._driver.update_settings({"snapshotMaxDepth": _DEEP}))
         except SourceUnavailable:

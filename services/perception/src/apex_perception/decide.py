@@ -17,6 +17,7 @@ _FIRST_PAUSE_S: Final = 0.03
 _LONGEST_PAUSE_S: Final = 0.25
 _SLOW_START_S: Final = 1.5
 _SLOW_CHANGE_S: Final = 0.3
+_BARE_S: Final = 2.5
 
 
 class Settled(NamedTuple):
@@ -62,24 +63,26 @@ def patience_s(cause: TaskStarted | WorldEvent) -> float:
 
 
 def after_reads(
-    reads: Sequence[str], *, elapsed_s: float, before: str | None, patience: float, cap_s: float
+    reads: Sequence[str], *, elapsed_s: float, before: str | None, patience: float, cap_s: float, bare: bool = False
 ) -> Settled | ReadAgain:
     """Whether the screen stands still. `reads` are masked fingerprints, `before` that of the Scene that was acted on,
     `elapsed_s` counts from the beginning of the first reading to the end of the last.
 
     Settled when the last reads are equal and differ from `before`; equal to it, only after `patience` seconds, since
-    what was done may not have begun to show.
+    what was done may not have begun to show. A `bare` screen, with nothing on it that could be used, is most often one
+    that an app shows while it starts: it is given some seconds to become another.
     """
     last = reads[-EQUAL_READS:]
     equal = len(last) == EQUAL_READS and len(set(last)) == 1
-    if equal and (last[0] != before or elapsed_s >= patience):
+    needed = max(patience if reads and reads[-1] == before else 0.0, _BARE_S if bare else 0.0)
+    if equal and elapsed_s >= needed:
         return Settled(True)
     if elapsed_s >= cap_s and len(last) == EQUAL_READS:
         return Settled(equal)
     if len(reads) < EQUAL_READS:
         return ReadAgain(0.0)
     pause = min(_FIRST_PAUSE_S * 1.5 ** (len(reads) - EQUAL_READS), _LONGEST_PAUSE_S)
-    return ReadAgain(min(pause, max(patience - elapsed_s, 0.0) or pause) if equal else pause)
+    return ReadAgain(min(pause, max(needed - elapsed_s, 0.0) or pause) if equal else pause)
 
 
 def wants_picture(mode: ScreenshotMode, *, tree_says_little: bool) -> bool:

@@ -86,6 +86,13 @@ def says_little(scene: Scene) -> bool:
     return named < _LITTLE or any(element.role in ("canvas", "web") for element in scene.elements)
 
 
+def is_bare(scene: Scene) -> bool:
+    """Whether nothing on the screen could be used, as on the first screen of an app that starts."""
+    return not any(
+        element.interactive or element.scrollable or element.role in ("canvas", "web") for element in scene.elements
+    )
+
+
 def _from_tree(tree: Tree, view: View, steps: tuple[str, ...]) -> SemanticScene:
     boxes, mixed = spaces.in_points(tree, view.scale)
     resolved = screen.resolve(

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
@@ -21,7 +21,7 @@ from apex_bus.consume import Delivery, Done, Later, Verdict
 from apex_bus.errors import Transient
 from apex_bus.tasklog import TaskLog
 from apex_bus.tracing import mark_failed, span
-from apex_perception import marks, picture
+from apex_perception import marks, picture, redaction
 from apex_perception.appium import Phone
 from apex_perception.decide import OLDEST_READING_S, is_on_task, next_turn, patience_s
 from apex_perception.errors import NothingToSee, PhoneError, PictureUnreadable, SessionDead
@@ -63,18 +63,19 @@ class PerceptionService:
         if turn is None:
             return Done()
         wanted = Slot(device=slot.device, task=slot.task, kind="scene", turn=turn)
-        filled, ended, record, before = await asyncio.gather(
+        filled, ended, record, before, typed = await asyncio.gather(
             self._tasks.read(wanted),
             self._tasks.read(slot.sibling("finished")),
             self._record(slot.device),
             self._before(wanted),
+            self._typed_secrets(wanted),
         )
         if filled is not None or ended is not None:
             return Done()
         about = {"apex.turn": turn, "apex.device": slot.device}
         with span("observe", task=slot.task, cause=delivery.headers, attributes=about) as current:
             try:
-                scene = await self._observe(wanted, cause, record, before)
+                scene = await self._observe(wanted, cause, record, before, typed)
             except (PhoneError, NothingToSee) as error:
                 mark_failed(current, type(error).__name__, str(error))
                 return await self._without_scene(delivery, wanted, error)
@@ -86,7 +87,12 @@ class PerceptionService:
         return Done()
 
     async def _observe(
-        self, wanted: Slot, cause: TaskStarted | WorldEvent, record: DeviceRecord | None, before: Scene | None
+        self,
+        wanted: Slot,
+        cause: TaskStarted | WorldEvent,
+        record: DeviceRecord | None,
+        before: Scene | None,
+        typed: Sequence[WorldEvent],
     ) -> Scene | None:
         """Look, publish the picture, fill the slot. None when the device is on another task by now."""
         attempt = new_attempt()
@@ -108,7 +114,7 @@ class PerceptionService:
                 metrics.add(metrics.RETRIES, 1, {"what": "session"})
                 await self._heal(wanted.device, record.session)
                 continue
-            scene = await self._with_picture(wanted, attempt, seen)
+            scene = await self._with_picture(wanted, attempt, self._without_secrets(seen, typed))
             if time.monotonic() - seen.read_at > OLDEST_READING_S:
                 log.info("reading of %s is too old to publish, looking again", wanted.device)
                 continue
@@ -123,6 +129,20 @@ class PerceptionService:
             return None
         entry = await self._tasks.read(structs.replace(wanted, turn=wanted.turn - 1))
         return entry.body if entry is not None and isinstance(entry.body, Scene) else None
+
+    async def _typed_secrets(self, wanted: Slot) -> Sequence[WorldEvent]:
+        """The events of the task so far that typed a secret. Most tasks have none and are read no further."""
+        if not (await self._tasks.started(wanted.device, wanted.task)).request.secrets:
+            return ()
+        world = await self._tasks.world(wanted.device, wanted.task, wanted.turn or 0)
+        return redaction.typed_secrets(world.history)
+
+    def _without_secrets(self, seen: Observation, typed: Sequence[WorldEvent]) -> Observation:
+        """Without what was typed by name, and without the picture where that could show it."""
+        if not typed and not self._settings.secrets:
+            return seen
+        scene = redaction.redacted(seen.scene, typed, self._settings.secrets.mask)
+        return seen._replace(scene=scene, picture=None if typed or scene != seen.scene else seen.picture)
 
     async def _look(self, wanted: Slot, handle: SessionHandle, before: str | None, patience: float) -> Observation:
         async with self._phones.borrow(handle) as phone:

@@ -6,12 +6,14 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from apex_bus.secrets import Secrets, read_secrets
 from apex_bus.settings import load
 from apex_perception.decide import ScreenshotMode
 
 
 class PerceptionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in seconds."""
+    """Times in seconds. `secrets`: values of this host that are masked wherever a screen shows them, from
+    PERCEPTION_SECRETS_FILE, the executor's own file, and PERCEPTION_SECRET_<NAME>."""
 
     concurrency: Annotated[int, Meta(ge=1, le=256)] = 32
     request_seconds: Annotated[float, Meta(gt=0, le=120)] = 20.0
@@ -19,6 +21,7 @@ class PerceptionSettings(msgspec.Struct, frozen=True, kw_only=True):
     give_up_seconds: Annotated[float, Meta(gt=0, le=600)] = 60.0
     heal_seconds: Annotated[float, Meta(gt=0, le=600)] = 90.0
     screenshot: ScreenshotMode = "auto"
+    secrets: Secrets = Secrets()
 
 
 class _PlannerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,4 +35,5 @@ def load_settings(environ: Mapping[str, str]) -> PerceptionSettings:
     """
     own = load(PerceptionSettings, environ, prefix="PERCEPTION_")
     planner = load(_PlannerSettings, environ, prefix="AI_PLANNER_")
-    return msgspec.structs.replace(own, screenshot=planner.screenshot)
+    secrets = read_secrets(environ, prefix="PERCEPTION_")
+    return msgspec.structs.replace(own, screenshot=planner.screenshot, secrets=secrets)

@@ -18,7 +18,7 @@ from apex_perception import picture, webview
 from apex_perception.appium import Phone
 from apex_perception.decide import ReadAgain, Settled, after_reads, wants_picture
 from apex_perception.errors import NothingToSee, NoTree, PictureUnreadable, SourceUnavailable
-from apex_perception.perceive import View, from_picture, perceive, says_little
+from apex_perception.perceive import View, from_picture, is_bare, perceive, says_little
 from apex_perception.settings import PerceptionSettings
 from apex_schemas.devices import SessionHandle
 from apex_schemas.geometry import Size
@@ -71,6 +71,7 @@ class Observer:
                 before=before,
                 patience=patience_s,
                 cap_s=self._settings.settle_seconds,
+                bare=is_bare(scene),
             )
             match step:
                 case Settled(settled):
