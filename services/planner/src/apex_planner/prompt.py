@@ -45,7 +45,13 @@ def stable_blocks(world: WorldState) -> list[str]:
     """The goal and the history, one block for each line: the next turn's begin with exactly these."""
     lines = history_lines(world.history)
     first = [f"History:\n{lines[0]}"] if lines else []
-    return [goal_block(world.started.request.goal), *first, *lines[1:]]
+    request = world.started.request
+    return [goal_block(request.goal) + _secrets_line(request.secrets), *first, *lines[1:]]
+
+
+def _secrets_line(names: Sequence[str]) -> str:
+    """Values are known on the phone's host alone: what is typed by name is neither seen here nor written anywhere."""
+    return f"\nSecrets: {', '.join(names)}. Type one with input_text as {{{{secret:NAME}}}}." if names else ""
 
 
 def changing_block(scene: Scene, world: WorldState, *, notes: Sequence[str] = (), seen: Size | None = None) -> str:
