@@ -21,12 +21,21 @@ from apex_cli.place import Place
 from apex_schemas import envelope, subjects
 from apex_schemas.devices import DeviceStatus
 from apex_schemas.errors import WireError
-from apex_schemas.queries import QueryError, TaskList, TasksQuery, Timeline, TimelineQuery
+from apex_schemas.queries import (
+    QueryError,
+    TaskList,
+    TasksQuery,
+    Timeline,
+    TimelineQuery,
+    WaitingRequest,
+    WaitingRequests,
+)
 from apex_schemas.subjects import Slot, parse_slot
 from apex_schemas.task import CancelRequest, TaskFinished, TaskRequest
 
 Result = TypeVar("Result")
 Answer = TypeVar("Answer", Timeline, TaskList)
+Each = TypeVar("Each")
 
 CONNECT_SECONDS: Final = 3.0
 ANSWER_SECONDS: Final = 5.0
@@ -95,9 +104,28 @@ class Client:
             if isinstance(seen.body, TaskFinished):
                 return
 
-    async def timeline(self, task: str | None = None) -> Timeline:
-        """One task turn by turn, the last one without an id. Raises NotFound or NotReachable."""
-        return await self._query(subjects.QUERY_TIMELINE, TimelineQuery(task=task), Timeline)
+    async def timeline(self, task: str | None = None, *, scenes: bool = False) -> Timeline:
+        """One task turn by turn, the last one without an id; with `scenes` also what was on the screen.
+
+        Raises NotFound or NotReachable.
+        """
+        page = await self._query(subjects.QUERY_TIMELINE, TimelineQuery(task=task, scenes=scenes), Timeline)
+        steps = [*page.steps]
+        while page.next_turn is not None:
+            query = TimelineQuery(task=page.summary.task, from_turn=page.next_turn, scenes=scenes)
+            page = await self._query(subjects.QUERY_TIMELINE, query, Timeline)
+            steps += page.steps
+        return Timeline(summary=page.summary, steps=tuple(steps))
+
+    async def queue(self) -> list[WaitingRequest]:
+        """The requests that wait for a device, as far as the executors know; each once, the oldest first."""
+        found: dict[int, WaitingRequest] = {}
+        try:
+            for answer in await self._answers(subjects.QUERY_QUEUE, WaitingRequests):
+                found |= {waiting.sequence: waiting for waiting in answer.waiting}
+        except NotReachable:
+            return []  # an older executor, or none: the task waits all the same
+        return [found[sequence] for sequence in sorted(found)]
 
     async def tasks(self, query: TasksQuery) -> TaskList:
         return await self._query(subjects.QUERY_TASKS, query, TaskList)
@@ -116,28 +144,35 @@ class Client:
 
     async def devices(self) -> list[DeviceStatus]:
         """Every device that some executor knows; of several answers about one the newest epoch counts."""
+        found: dict[str, DeviceStatus] = {}
+        for statuses in await self._answers(subjects.QUERY_DEVICES, list[DeviceStatus]):
+            for status in statuses:
+                known = found.get(status.device)
+                if known is None or status.epoch >= known.epoch:
+                    found[status.device] = status
+        return sorted(found.values(), key=lambda status: status.device)
+
+    async def _answers(self, subject: str, type_: type[Each]) -> list[Each]:
+        """What every executor answers, until nobody says more."""
         inbox = self._bus.client.new_inbox()
         subscription = await self._bus.client.subscribe(inbox)  # pyright: ignore[reportUnknownMemberType]
-        await self._bus.client.publish(subjects.QUERY_DEVICES, b"", reply=inbox)
+        await self._bus.client.publish(subject, b"", reply=inbox)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _DEVICES_SECONDS
-        found: dict[str, DeviceStatus] = {}
+        found: list[Each] = []
         wait = _DEVICES_SECONDS
         try:
             while (left := min(wait, deadline - loop.time())) > 0:
                 message = await subscription.next_msg(timeout=left)
                 if (message.headers or {}).get("Status") == "503":
                     raise NotReachable("no executor is running", self._found)
-                for status in msgspec.json.decode(message.data, type=list[DeviceStatus]):
-                    known = found.get(status.device)
-                    if known is None or status.epoch >= known.epoch:
-                        found[status.device] = status
+                found.append(msgspec.json.decode(message.data, type=type_))
                 wait = _DEVICES_QUIET_SECONDS
         except nats.errors.TimeoutError:
             pass  # nobody else answers
         finally:
             await subscription.unsubscribe()
-        return sorted(found.values(), key=lambda status: status.device)
+        return found
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What the model calls of a timeline cost. The prices are the planner's; a client without it sees tokens alone."""
+"""What the model calls of a timeline cost: as recorded, else by the planner's prices, where its package is here."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 
 
 class Money(NamedTuple):
-    """A table of prices at work on calls."""
+    """What calls cost: as recorded with each, else by a table of prices, which an installation may lack."""
 
-    prices: "Prices"
+    prices: "Prices | None"
+
+    @property
+    def date(self) -> str | None:
+        return self.prices.date if self.prices else None
 
     def of(self, calls: Sequence[TimelineCall]) -> float | None:
         """Dollars of those calls whose model has a price; None when none of them has."""
@@ -28,13 +32,18 @@ class Money(NamedTuple):
         if dollars is None:
             return "no price known"
         without = f" without {', '.join(unknown)}" if unknown else ""
-        return f"{in_dollars(dollars)}{without} ({self.prices.date} prices)"
+        of = f" ({self.date} prices)" if self.date else ""
+        return f"{in_dollars(dollars)}{without}{of}"
 
     def unpriced(self, calls: Iterable[TimelineCall]) -> list[str]:
         """Models without a price."""
         return list(dict.fromkeys(plain(call.model) for call in calls if self._of(call) is None))
 
     def _of(self, call: TimelineCall) -> float | None:
+        if call.cost_usd is not None:
+            return call.cost_usd
+        if self.prices is None:
+            return None
         usage = Usage(
             input_tokens=call.input_tokens,
             output_tokens=call.output_tokens,
@@ -45,13 +54,13 @@ class Money(NamedTuple):
         return self.prices.cost(call.model, usage)
 
 
-def money(environ: Mapping[str, str]) -> Money | None:
-    """None where the planner's package is not installed. Raises BadInput for a table that cannot be read."""
+def money(environ: Mapping[str, str]) -> Money:
+    """Without a table where the planner's package is not installed. Raises BadInput for one that cannot be read."""
     try:
         from apex_planner.errors import PricesUnreadable
         from apex_planner.prices import load_prices
     except ImportError:
-        return None
+        return Money(None)
     try:
         return Money(load_prices(environ))
     except PricesUnreadable as error:

@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from apex_cli.money import Money, in_dollars
-from apex_cli.text import plain, quoted, shortened, styled
+from apex_cli.text import lines, plain, quoted, shortened, styled
+from apex_schemas.decision import DecisionRecord
 from apex_schemas.devices import DeviceStatus
 from apex_schemas.queries import TaskSummary, Timeline, TimelineStep
 
@@ -49,7 +50,7 @@ def summary(task: TaskSummary) -> RenderableType:
         seen = {
             None: "no evidence was named",
             True: "its evidence was on the screen",
-            False: "its evidence was not found",
+            False: "unverified: its evidence was not found",
         }
         claim = "success" if task.claimed else "failure"
         lines.append(styled((f"  the model claimed {claim}; {seen[task.evidence_found]}", "dim")))
@@ -126,6 +127,16 @@ def totals(steps: Iterable[TimelineStep], money: Money | None = None) -> Text:
     of_it = f" ({reasoned:,} reasoning)" if reasoned else ""
     paid = f", {money.told(calls)}" if money is not None else ""
     return styled((f"     {asked}: {into:,} tokens in{from_cache}, {out:,} out{of_it}{paid}", "dim"))
+
+
+def asked(record: DecisionRecord) -> RenderableType:
+    """A provider call to the letter: what was asked, and the answer as it came."""
+    key = record.key
+    head = styled(
+        ("── ", "dim"), (f"turn {key.turn}, call {key.call}", "bold"), (f" · {plain(record.reply.model)}", "dim")
+    )
+    parts = [("system", record.system_prompt), ("user", record.user_prompt), ("answer", record.raw_answer or "—")]
+    return Group(head, *(Group(Text(name, "bold dim"), Text(lines(text))) for name, text in parts))
 
 
 def task_table(tasks: Iterable[TaskSummary]) -> Table:

@@ -28,6 +28,11 @@ def plain(text: str) -> str:
     return "".join(" " if c.isspace() else c for c in " ".join(text.split()) if _harmless(c))
 
 
+def lines(text: str) -> str:
+    """As `plain`, with its line breaks and indents."""
+    return "".join(c for c in text.replace("\r\n", "\n").expandtabs(4) if c == "\n" or _harmless(c))
+
+
 def quoted(text: str, limit: int = 300) -> str:
     return f"“{shortened(plain(text), limit)}”"
 

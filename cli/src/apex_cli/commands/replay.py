@@ -11,20 +11,17 @@ import click
 import msgspec
 from rich.console import Group, RenderableType
 
-from apex_bus.errors import SettingsError, Transient
+from apex_bus.errors import SettingsError
 from apex_cli import operator
-from apex_cli.errors import BadInput, CommandError, NotFound, NotInstalled, NotReachable
-from apex_cli.operator import Operator
+from apex_cli.errors import BadInput, CommandError, NotFound, NotInstalled
+from apex_cli.recorded import recorded
 from apex_cli.text import console, plain, shortened, styled
-from apex_schemas import subjects
 from apex_schemas.decision import DecisionRecord, DecisionReply, ToolCallDecision
 from apex_schemas.ids import is_task_id
-from apex_schemas.queries import DecisionsQuery, QueryError, RecordedDecisions
 
 if TYPE_CHECKING:
     from apex_planner.replay import Replayed
 
-_ANSWER_SECONDS: Final = 15.0
 _STYLE: Final = {"same": "green", "differs": "bold red", "no_answer": "dim"}
 
 
@@ -54,7 +51,7 @@ def replay(
     With --provider, --model or --base-url the recorded prompts are put to that model, which costs money, and what it
     decides otherwise is shown. No phone is touched and nothing is stored. Needs the operator's key.
     """
-    records = [each for each in operator.run(lambda asked: _recorded(asked, task)) if turn in (None, each.key.turn)]
+    records = [each for each in operator.run(lambda asked: recorded(asked, task)) if turn in (None, each.key.turn)]
     if not records:
         raise NotFound(f"no provider call of turn {turn} of task {task} is recorded")
     given = {"AI_PLANNER_PROVIDER": provider, "AI_PLANNER_MODEL": model, "AI_PLANNER_BASE_URL": base_url}
@@ -67,33 +64,6 @@ def replay(
     differing = sum(each.verdict == "differs" for each in found)
     if differing and not asked:
         raise DecisionsDiffer(differing, len(found))
-
-
-async def _recorded(asked: Operator, task: str) -> list[DecisionRecord]:
-    records: list[DecisionRecord] = []
-    turn: int | None = 0
-    while turn is not None:
-        question = msgspec.json.encode(DecisionsQuery(task=task, from_turn=turn))
-        try:
-            data = await asked.bus.request(subjects.QUERY_DECISIONS, question, timeout_s=_ANSWER_SECONDS)
-        except Transient as error:
-            raise NotReachable(f"the decision-log does not answer ({error})", asked.found) from error
-        page = _page(data)
-        if isinstance(page, QueryError):
-            if "not_found" in page.code:
-                raise NotFound(page.error)
-            raise NotReachable(f"the decision-log could not answer ({page.error})", asked.found)
-        records += page.records
-        turn = page.next_turn
-    return records
-
-
-def _page(data: bytes) -> RecordedDecisions | QueryError:
-    """A QueryError has both of its fields; no other answer decodes as one."""
-    try:
-        return msgspec.json.decode(data, type=QueryError)
-    except msgspec.ValidationError:
-        return msgspec.json.decode(data, type=RecordedDecisions)
 
 
 def _parsed_again(records: list[DecisionRecord]) -> "list[Replayed]":
