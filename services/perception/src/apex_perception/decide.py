@@ -1,6 +1,7 @@
 """Perception's decisions, on values alone: is a Scene wanted, has the screen settled, is a picture worth its bytes."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple, assert_never
 
 from apex_schemas.actions import DescribeScreen, FinishTask, LaunchApp, Look, TerminateApp, Wait
@@ -15,6 +16,7 @@ EQUAL_READS: Final = 2
 OLDEST_READING_S: Final = 5.0
 _FIRST_PAUSE_S: Final = 0.03
 _LONGEST_PAUSE_S: Final = 0.25
+_WATCHING_PAUSE_S: Final = 0.08
 _SLOW_START_S: Final = 1.5
 _SLOW_CHANGE_S: Final = 0.3
 _BARE_S: Final = 2.5
@@ -81,8 +83,10 @@ def after_reads(
         return Settled(equal)
     if len(reads) < EQUAL_READS:
         return ReadAgain(0.0)
-    pause = min(_FIRST_PAUSE_S * 1.5 ** (len(reads) - EQUAL_READS), _LONGEST_PAUSE_S)
-    return ReadAgain(min(pause, max(needed - elapsed_s, 0.0) or pause) if equal else pause)
+    if equal:  # it is waited for a change
+        return ReadAgain(min(_WATCHING_PAUSE_S, max(needed - elapsed_s, 0.0) or _WATCHING_PAUSE_S))
+    changes = sum(one != other for one, other in pairwise(reads))
+    return ReadAgain(min(_FIRST_PAUSE_S * 1.5 ** (changes - 1), _LONGEST_PAUSE_S))
 
 
 def wants_picture(mode: ScreenshotMode, *, tree_says_little: bool) -> bool:
