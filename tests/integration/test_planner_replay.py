@@ -13,6 +13,8 @@ import components
 import msgspec
 import pytest
 import pytest_asyncio
+from planner_lab import ModelServer
+from planner_rows import message, use
 
 from apex_bus.tasklog import TaskLog
 from apex_lab.stack import Stack
@@ -68,15 +70,16 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Stac
 
 async def approve_what_waits(stack: Stack, task: str) -> list[str]:
     """Allow whatever waits, until the task has ended; what `apex approve` said."""
-    said: list[str] = []
+    said: dict[int, str] = {}
     async with stack.client() as client:
         while await client.ended(task) is None:
-            waiting = [each for each in await client.devices() if each.task == task and each.waiting_turn is not None]
-            if waiting:
-                ran = await apex(stack, "approve", task, "--by", "ann")
-                said.append(ran.out if ran.code == 0 else ran.err)
+            for each in await client.devices():
+                turn = each.waiting_turn
+                if each.task == task and turn is not None and turn not in said:
+                    ran = await apex(stack, "approve", task, "--by", "ann")
+                    said[turn] = ran.out if ran.code == 0 else ran.err
             await asyncio.sleep(0.1)
-    return said
+    return list(said.values())
 
 
 async def records_of(stack: Stack, task: str) -> tuple[DecisionRecord, ...]:
@@ -205,3 +208,29 @@ async def test_an_act_that_is_denied_reaches_the_model_as_its_last_outcome(stack
         while not (later := [r for r in await records_of(stack, found) if r.key.turn == denied[0] + 1]):
             await asyncio.sleep(0.1)
     assert "outcome failed DENIED: ann did not allow it; nothing was done" in later[0].user_prompt
+
+
+async def test_an_act_that_leads_nowhere_is_pointed_out_to_the_model_and_then_fails_the_task(stack: Stack) -> None:
+    await stack.phones.reset("sim-1")
+    url = stack.wiring.model.base_url
+    assert url is not None
+    nowhere = {"x1": 100, "y1": 600, "x2": 104, "y2": 600, "purpose": "p", "expected_outcome": "e"}
+    await ModelServer(url).order({"body": message(use(nowhere, "swipe")), "times": 12})
+    found = new_task_id()
+    async with stack.client() as client:
+        await client.submit(TaskRequest(goal=GOAL, task=found, timeout_s=120), "any")
+        while (ended := await client.ended(found)) is None:
+            await asyncio.sleep(0.1)
+    await ModelServer(url).reset()
+    assert (ended.body.status, ended.body.stage) == ("failed", "planner")
+    assert ended.body.failure_reason.startswith("loop: the same act was done 8 times on the same screen")
+    async with asyncio.timeout(20):
+        while len(records := await records_of(stack, found)) < ended.body.turns:
+            await asyncio.sleep(0.1)
+    told = ["on this very screen" in record.user_prompt for record in records]
+    urgently = ["Do not do it again" in record.user_prompt for record in records]
+    # The very first screen may still have been another: what follows is eight times the same.
+    before = len(records) - 8
+    assert before <= 1
+    assert told == [False] * (before + 3) + [True] * 5
+    assert urgently == [False] * (before + 5) + [True] * 3
