@@ -20,6 +20,7 @@ from apex_cli.place import HOW_TO_FIND
 OWN: Final = {
     "submit": "apex_cli.commands.tasks:submit",
     "show": "apex_cli.commands.tasks:show",
+    "report": "apex_cli.commands.report:report",
     "tasks": "apex_cli.commands.tasks:tasks",
     "cancel": "apex_cli.commands.tasks:cancel",
     "approve": "apex_cli.commands.approve:approve",

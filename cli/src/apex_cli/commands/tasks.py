@@ -35,7 +35,7 @@ def _ask(work: Callable[[Client], Awaitable[Result]]) -> Result:
     return run(find(os.environ, clone()), work)
 
 
-def _task_id(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+def task_id(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None and not is_task_id(value):
         raise click.BadParameter("a task id is 32 lower-case hex digits, as `apex tasks` lists them")
     return value
@@ -122,7 +122,7 @@ async def _tell_queue(client: Client, live: LiveTask, sequence: int, pool: str) 
 
 
 @click.command()
-@click.argument("task", required=False, callback=_task_id)
+@click.argument("task", required=False, callback=task_id)
 @click.option("--thinking", is_flag=True, help="Also what the model thought, where it said.")
 @click.option("--prompts", is_flag=True, help="Also what the model was asked, and its raw answer (operator only).")
 @click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
@@ -177,7 +177,7 @@ def tasks(
 
 
 @click.command()
-@click.argument("task", callback=_task_id)
+@click.argument("task", callback=task_id)
 @click.option("--reason", default="cancelled by the client", show_default=True)
 def cancel(task: str, reason: str) -> None:
     """End TASK. An act that is under way on the phone is not taken back."""

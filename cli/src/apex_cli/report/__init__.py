@@ -1,0 +1,1 @@
+"""One task as one HTML file that needs nothing else: no script, no network, no font."""
