@@ -22,9 +22,10 @@ from apex_lab.phone import Phone, serve
 from apex_lab.stack.http import Handsets
 from apex_schemas import subjects
 from apex_schemas.actions import Action
-from apex_schemas.devices import DeviceStatus
+from apex_schemas.devices import DeviceControl, DeviceStatus
 from apex_schemas.geometry import Size
 from apex_schemas.ids import new_attempt, new_task_id
+from apex_schemas.queries import WaitingRequests
 from apex_schemas.scene import Scene, Screen
 from apex_schemas.steps import PlannedStep, Target, WorldEvent
 from apex_schemas.subjects import Identity, Kind, Slot
@@ -55,10 +56,7 @@ class Rig:
 
     async def start(self, *, devices: tuple[str, ...] | None = None, **settings: str) -> asyncio.subprocess.Process:
         """Start an executor for some of the devices; settings such as LEASE_SECONDS."""
-        listed = [
-            {"alias": alias, "url": self.phones_url, "capabilities": {"appium:udid": alias}}
-            for alias in devices or self.devices
-        ]
+        listed = [self.listed(alias) for alias in (self.devices if devices is None else devices)]
         environ = {
             "PATH": os.environ["PATH"],
             "APEX_NATS_URL": self.bus.client.connected_url.geturl(),
@@ -74,6 +72,10 @@ class Rig:
         log.close()
         self.processes.append(process)
         return process
+
+    def listed(self, alias: str, **fields: Any) -> dict[str, Any]:
+        """A device as EXECUTOR_DEVICES names it."""
+        return {"alias": alias, "url": self.phones_url, "capabilities": {"appium:udid": alias}, **fields}
 
     async def ask(self, goal: str = "x", *, pool: str = "any", **fields: Any) -> str:
         """Publish a request and return its task id."""
@@ -94,13 +96,16 @@ class Rig:
     async def started(self, task: str) -> Slot:
         return (await self.newest(task, "started", 0)).slot
 
-    async def plan(self, task: str, turn: int, action: Action, target: Target | None = None) -> Entry:
+    async def plan(
+        self, task: str, turn: int, action: Action, target: Target | None = None, *, app: str | None = None
+    ) -> Entry:
         """Play perception and planner for one turn: fill its scene and its planned slot."""
         begin = await self.started(task)
         scene = Slot(device=begin.device, task=task, turn=turn, kind="scene")
         seen = Scene(app="a", page="A > B", screen=Screen(size=Size(width=540, height=1200)))
         assert isinstance(await self.log.fill(scene, seen, attempt=new_attempt()), Filled)
-        step = PlannedStep(action=action, page="A > B", target=target, purpose="p", expected_outcome="e", rationale="r")
+        told = {"purpose": "p", "expected_outcome": "e", "rationale": "r"}
+        step = PlannedStep(action=action, page="A > B", target=target, app=app, **told)
         planned = scene.sibling("planned")
         assert isinstance(await self.log.fill(planned, step, attempt=new_attempt()), Filled)
         entry = await self.log.read(planned)
@@ -116,6 +121,11 @@ class Rig:
     async def acts(self, udid: str = DEVICE) -> list[dict[str, Any]]:
         return await self.phones.acts(udid)
 
+    async def sessions(self, udid: str) -> list[str]:
+        """The sessions that the server has for a phone."""
+        listed = await self.phones._get("/lab/phones")
+        return [session["id"] for phone in listed if phone["udid"] == udid for session in phone["sessions"]]
+
     async def statuses(self) -> list[DeviceStatus]:
         """One executor's devices, as it tells them; none while no executor answers."""
         try:
@@ -123,6 +133,28 @@ class Rig:
         except Transient:
             return []
         return msgspec.json.decode(reply, type=list[DeviceStatus])
+
+    async def state(self, device: str, state: str, *, reason: str = "") -> DeviceStatus:
+        """Wait until a device is in a state, for this reason."""
+
+        async def look() -> DeviceStatus | None:
+            for status in await self.statuses():
+                if status.device == device and status.state == state and reason in (status.reason or ""):
+                    return status
+            return None
+
+        return await until(look, what=f"{device} {state} {reason!r}", within_s=20)
+
+    async def control(self, device: str, action: Any, **fields: str) -> DeviceStatus:
+        """The operator's word to whoever drives a device."""
+        word = DeviceControl(action=action, **fields)
+        reply = await self.bus.request(subjects.control(device), msgspec.json.encode(word), timeout_s=5)
+        return msgspec.json.decode(reply, type=DeviceStatus)
+
+    async def queue(self) -> list[tuple[str, str]]:
+        """Task and pool of what waits, in order."""
+        reply = await self.bus.request(subjects.QUERY_QUEUE, b"", timeout_s=5)
+        return [(each.task, each.pool) for each in msgspec.json.decode(reply, type=WaitingRequests).waiting]
 
     async def services(self, *, up: bool) -> None:
         """Let perception and planner answer pings, or not; on a connection of their own, as services have."""
@@ -147,11 +179,14 @@ class Rig:
 
 
 @contextlib.asynccontextmanager
-async def executor_rig(nats_url: str, folder: Path, *devices: str) -> AsyncGenerator[Rig]:
-    """A provisioned bus and a phone for each device. Executors are started by the test."""
+async def executor_rig(
+    nats_url: str, folder: Path, *devices: str, consumers: tuple[str, ...] | None = None
+) -> AsyncGenerator[Rig]:
+    """A bus that is provisioned for the devices, or for `consumers`, and a phone for each device. Executors are
+    started by the test."""
     devices = devices or (DEVICE,)
     bus = await connect(Identity.PROVISIONER, BusSettings(url=nats_url))
-    await provision(bus, devices, store_mib=512)
+    await provision(bus, consumers or devices, store_mib=512)
     async with serve([Phone(udid) for udid in devices], port=0) as url, Handsets(url) as phones:
         rig = Rig(bus, phones, url, folder, devices)
         await rig.services(up=True)

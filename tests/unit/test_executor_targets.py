@@ -235,7 +235,7 @@ def test_what_is_not_in_the_alert_that_is_up_is_refused_on_ios(alert: Bounds, co
     if not covered:
         assert point(phone, target()) == AT
         return
-    with pytest.raises(ActRefused, match="OCCLUDED.*an alert"):
+    with pytest.raises(ActRefused, match=r"OCCLUDED.*an alert"):
         point(phone, target())
 
 

@@ -7,6 +7,7 @@ and taken on anew. A file that cannot be read changes nothing.
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -44,6 +45,7 @@ class Fleet:
         self._workers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
         self._missing: dict[str, tuple[DeviceConfig, str]] = {}
         self._complaint = ""
+        self._unmatched = True
 
     def worker(self, alias: str) -> Worker | None:
         found = self._workers.get(alias)
@@ -70,12 +72,11 @@ class Fleet:
     async def run(self) -> None:
         """Until cancelled."""
         async with asyncio.TaskGroup() as group:
-            checked_at = float("-inf")
+            looked_at = 0.0
             while True:
-                changed = self._read()
-                due = asyncio.get_running_loop().time() - checked_at > _CHECK_S
-                if changed or (self._missing and due) or checked_at == float("-inf"):
-                    checked_at = asyncio.get_running_loop().time()
+                due = time.monotonic() - looked_at > _CHECK_S
+                if self._read() or self._unmatched or (self._missing and due):
+                    self._unmatched, looked_at = False, time.monotonic()
                     await self._match(group)
                 await asyncio.sleep(_READ_S)
 
@@ -136,8 +137,7 @@ class Fleet:
     def _ended(self, alias: str, worker: Worker) -> None:
         if self.worker(alias) is worker:
             del self._workers[alias]
-            if any(config.alias == alias for config in self._configs):
-                self._missing[alias] = (worker.config, "it is taken on anew")  # at the next look
+            self._unmatched = True  # a device that was written otherwise is taken on anew
 
     async def _announce(self, config: DeviceConfig) -> None:
         """A label is known by its record, for the intake of any executor: nobody drives it."""
