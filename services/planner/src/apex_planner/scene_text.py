@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from apex_planner.telling_apart import told_apart
 from apex_planner.text import cut, label, plain
 from apex_schemas.geometry import Size
 from apex_schemas.scene import Element, Scene
@@ -67,9 +68,12 @@ def _listed(scene: Scene) -> Iterator[_Line]:
     depths: dict[str, int] = {}
     said: dict[str, str] = {}
     before = ""
+    places = told_apart(scene)
     for element in scene.elements:
         depth = depths.get(element.parent or "", -1) + 1
         line = _line(element)
+        if line is not None and element.id in places:
+            line = f"{line} ({places[element.id]})"
         shown = label(element.label)
         repeats = not has_id(element) and shown in (said.get(element.parent or ""), before)
         if line is None or repeats:
