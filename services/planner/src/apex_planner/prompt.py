@@ -51,7 +51,7 @@ def stable_blocks(world: WorldState) -> list[str]:
 
 def _secrets_line(names: Sequence[str]) -> str:
     """Values are known on the phone's host alone: what is typed by name is neither seen here nor written anywhere."""
-    return f"\nSecrets: {', '.join(names)}. Type one with input_text as {{{{secret:NAME}}}}." if names else ""
+    return f"\nNote: to type one of the secrets {', '.join(names)}, give {{{{secret:NAME}}}} as text." if names else ""
 
 
 def changing_block(scene: Scene, world: WorldState, *, notes: Sequence[str] = (), seen: Size | None = None) -> str:
