@@ -2,6 +2,7 @@
 
 import io
 import re
+import tracemalloc
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -278,3 +279,20 @@ def test_a_long_press_on_a_widget_that_knows_none_is_a_tap() -> None:
     phone.long_press(see(phone, labelled("Tap only")).rect.center, "s")
     assert app_state(phone, "org.example.counter")["holds"] == 1
     assert app_state(phone, "org.example.counter")["taps"] == 1
+
+
+def test_two_hundred_phones_fit_into_one_process_and_share_nothing() -> None:
+    tracemalloc.start()
+    try:
+        phones = [Phone(f"sim-{n}", platform="ios" if n % 4 == 0 else "android") for n in range(200)]
+        for phone in phones[::2]:
+            phone.launch("com.apple.Preferences" if phone.platform == "iOS" else SETTINGS)
+        assert all(phone.source() for phone in phones[::5])
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken < 40 * 2**20
+    assert len({phone.package for phone in phones[1::2]}) == 1
+    assert [phone.state()["page"] for phone in phones[:4]] == ["home"] * 4
+    fronts = [str(phone.state()["foreground"]) for phone in phones]
+    assert [fronts.count(app) for app in ("com.apple.Preferences", SETTINGS)] == [50, 50]

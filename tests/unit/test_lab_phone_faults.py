@@ -173,3 +173,25 @@ def test_a_dialog_can_come_with_the_start_of_an_app() -> None:
     phone.activate(SETTINGS, "s")
     assert (phone.package, phone.app_state(SETTINGS)) == ("android", 4)
     assert "Battery is low" in phone.source()
+
+
+def test_a_page_that_slides_in_is_elsewhere_at_each_look_and_rests_when_its_time_has_come() -> None:
+    now = [50.0]
+    phone = Phone("sim-1", clock=lambda: now[0])
+    phone.faults = Faults(transition_ms=400)
+    phone.launch(SETTINGS)
+
+    def left() -> int:
+        rows = find(phone.snapshot(), Locator("id", "android:id/title"), SETTINGS)
+        return rows[0].rect.left if rows else phone.size[0]
+
+    places = []
+    for at in (50.0, 50.1, 50.3, 50.399):
+        now[0] = at
+        places.append(left())
+        assert 0 < phone.busy_seconds <= 0.4
+    assert places == sorted(places, reverse=True)
+    assert len(set(places)) == 4
+    now[0] = 50.4
+    assert (phone.busy_seconds, phone.state()["rests_in_ms"]) == (0.0, 0)
+    assert left() < places[-1]

@@ -47,9 +47,9 @@ Command = Callable[[Call], Awaitable[object]]
 
 
 async def settle(session: Session) -> None:
-    """Waits for the screen to be idle, as both drivers do before they read: an animated one never is."""
-    if session.phone.animated:
-        await asyncio.sleep(session.idle_seconds)
+    """Waits for the screen to be idle, as both drivers do before they read, and not longer than the settings say."""
+    if session.phone.busy_seconds:
+        await asyncio.sleep(min(session.phone.busy_seconds, session.idle_seconds))
 
 
 async def source(call: Call) -> object:

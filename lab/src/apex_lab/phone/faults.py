@@ -34,6 +34,7 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     animate        one widget moves at every read and the screen is never idle: reads wait ``waitForIdleTimeout``;
                    true moves the title, a text moves the widget of that resource id
     source_error   the page source fails
+    transition_ms  a new page slides in for that long before it lies where it belongs
     slow_start_ms  a started app shows an empty first screen for that long
     connect_reads  Wi-Fi that was turned on says "Connecting…" for that many reads of the source
     relabel        renames texts, descriptions, hints and resource ids
@@ -59,6 +60,7 @@ class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     popup: bool = False
     animate: bool | str = False
     source_error: SourceError | None = None
+    transition_ms: int = 0
     slow_start_ms: int = 0
     connect_reads: int = 0
     relabel: dict[str, str] = {}

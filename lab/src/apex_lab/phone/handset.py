@@ -31,8 +31,8 @@ class Handset(Protocol):
         ...
 
     @property
-    def animated(self) -> bool:
-        """Whether the screen never comes to rest."""
+    def busy_seconds(self) -> float:
+        """How long it takes until the screen comes to rest: 0 when it has, infinite when it never does."""
         ...
 
     @property

@@ -20,15 +20,12 @@ from apex_lab.phone.errors import InvalidArgument, InvalidElementState
 from apex_lab.phone.faults import Faults
 from apex_lab.phone.geometry import Point, Rect
 from apex_lab.phone.launching import refuse_launch
-from apex_lab.phone.picture import draw
+from apex_lab.phone.looks import Looks
 from apex_lab.phone.running import Apps
-from apex_lab.phone.screen import Screen, arrange
+from apex_lab.phone.screen import Screen
 from apex_lab.phone.touch import aim, describe, under, way_back
 from apex_lab.phone.typist import Typist
-from apex_lab.phone.views import Snapshot, View, android
-from apex_lab.phone.xcuitest import ios
-from apex_lab.phone.xmltree import ANDROID, IOS
-from apex_lab.phone.xmltree import write as write_xml
+from apex_lab.phone.views import Snapshot, View
 
 BACK, HOME, ENTER, DELETE, SPACE = 4, 3, 66, 67, 62
 
@@ -84,59 +81,27 @@ class Phone:
 
     @property
     def keyboard_shown(self) -> bool:
-        return self._typist.shown
+        return self.typist.shown
 
     @property
-    def animated(self) -> bool:
-        return bool(self.faults.moving) or self._apps.active.animated
+    def busy_seconds(self) -> float:
+        return self._looks.busy_seconds
 
     def capabilities(self) -> dict[str, object]:
         return self.device.capabilities(self.landscape)
 
     def source(self, *, all_windows: bool = False) -> str:
-        found = write_xml(self.snapshot(all_windows=all_windows).root, ANDROID if self.platform == "Android" else IOS)
-        self.reads += 1
-        self._apps.active.read()
-        if self.animated or self.faults.connect_reads:
-            self.changed()
-        return found
+        return self._looks.source(all_windows=all_windows)
 
     def snapshot(self, *, all_windows: bool = False) -> Snapshot:
-        screen = self.screen()
-        if self.platform == "Android" and all_windows:
-            return android(screen.windows, self._toast, int(self.landscape), self.size)
-        if self._snapshot is None and self.platform == "Android":
-            self._snapshot = android((screen.active,), self._toast, int(self.landscape), self.size)
-        elif self._snapshot is None:
-            own = [each for each in screen.windows if each.package == screen.active.package or each.kind == "keyboard"]
-            inside = [each for each in own if each.kind != "bar"]
-            app = self._apps.active if screen.active.package == self._apps.active.id else self._apps.system
-            self._snapshot = ios(inside, app.label, screen.active.package, self.size)
-        return self._snapshot
+        return self._looks.snapshot(all_windows=all_windows)
 
     def picture(self) -> bytes:
-        screen = self.screen()
-        if self._picture is None:
-            self._picture = draw(screen.windows, self._toast, self.size, self.device.density, self.ratio)
-        return self._picture
+        return self._looks.picture()
 
     def screen(self) -> Screen:
         """The windows as they lie now."""
-        if self._apps.became_ready() or (self._made is not None and self._apps.active.animated):
-            self.changed()
-        if self._made is None:
-            typist = self._typist
-            self._made = arrange(
-                [(app.id, one, one.build()) for app, one in self._apps.stack()],
-                device=self.device,
-                landscape=self.landscape,
-                faults=self.faults,
-                tick=self.reads,
-                focus=(typist.serial, typist.rid) if typist.shown else (0, ""),
-                keys=(typist.write, typist.erase, typist.enter, typist.hide),
-                overlays=[(app.id, one) for app, one in self._apps.overlays()] if self.platform == "Android" else (),
-            )
-        return self._made
+        return self._looks.screen()
 
     # -- inputs
 
@@ -151,14 +116,14 @@ class Phone:
         moved = 0
         scroller = next((node for node in reversed(trail) if node.reach > 0), None)
         if scroller is not None and window is not None and not window.modal and not self.faults.stuck_scroll:
-            offsets = self._apps.top.offsets
+            offsets = self.running.top.offsets
             before = min(offsets.get(scroller.widget.rid, 0), scroller.reach)
             offsets[scroller.widget.rid] = min(scroller.reach, max(0, before + start.y - end.y))
             moved = offsets[scroller.widget.rid] - before
         aimed = scroller or (trail[-1] if trail else None)
         hit = describe(aimed, window, acted=moved != 0) if aimed and window else None
         self._log("swipe", session, at=start, to=end, scrolled=moved, hit=hit)
-        self._toast = ""
+        self._looks.toast = ""
         self.changed()
         return moved
 
@@ -171,48 +136,48 @@ class Phone:
         self._log(
             "text" if text else "clear", session, value=shown, hit=describe(node, self.screen().active, acted=True)
         )
-        self._toast = ""
+        self._looks.toast = ""
         if replace:
-            self._typist.clear(widget)
+            self.typist.clear(widget)
         enter = "\n" if self.platform == "iOS" else "\\n"  # on Android the two letters, a quirk of its driver
         pressed_enter = text.endswith(enter)
         value = text.replace(enter, "") if pressed_enter else text
         if value:
             kept = "" if replace and self.faults.typing != "appended" else widget.text
-            self._typist.put(widget, kept, value)
+            self.typist.put(widget, kept, value)
         if pressed_enter:
-            self._typist.enter()
+            self.typist.enter()
 
     def key(self, code: int, session: str) -> None:
         self._log("key", session, value=str(code))
-        self._toast = ""
+        self._looks.toast = ""
         if code == BACK:
             self._back()
         elif code == HOME:
-            self._apps.home()
+            self.running.home()
         elif code == ENTER:
-            self._typist.enter()
+            self.typist.enter()
         elif code == DELETE:
-            self._typist.erase()
+            self.typist.erase()
         elif 7 <= code <= 16:
-            self._typist.write(str(code - 7))
+            self.typist.write(str(code - 7))
         elif 29 <= code <= 54:
-            self._typist.write(chr(ord("a") + code - 29))
+            self.typist.write(chr(ord("a") + code - 29))
         elif code == SPACE:
-            self._typist.write(" ")
+            self.typist.write(" ")
         self.changed()
 
     def write(self, text: str, session: str) -> None:
-        widget = self._typist.field()
+        widget = self.typist.field()
         secret = widget is not None and widget.password
         self._log("text", session, value="•" * len(text) if secret else text)
-        self._typist.write(text)
+        self.typist.write(text)
 
     def hide_keyboard(self, session: str) -> bool:
         shown = self.keyboard_shown
         if shown:
             self._log("hide_keyboard", session)
-            self._typist.hide()
+            self.typist.hide()
         return shown
 
     def rotate(self, landscape: bool, session: str) -> None:
@@ -221,9 +186,9 @@ class Phone:
         self.changed()
 
     def activate(self, package: str, session: str) -> None:
-        refuse_launch(package, self._apps.installed, self.platform, self.faults.launch)
+        refuse_launch(package, self.running.installed, self.platform, self.faults.launch)
         self._log("launch", session, value=package)
-        self._toast = ""
+        self._looks.toast = ""
         if self.faults.launch == "nothing":
             return
         self.launch(package)
@@ -232,21 +197,21 @@ class Phone:
 
     def terminate(self, package: str, session: str) -> bool:
         self._log("terminate", session, value=package)
-        running = self._apps.terminate(package)
+        running = self.running.terminate(package)
         self.changed()
         return running
 
     def app_state(self, package: str) -> int:
-        return self._apps.code(package)
+        return self.running.code(package)
 
     def apps(self) -> dict[str, str]:
-        return {package: app.label for package, app in self._apps.installed.items()}
+        return {package: app.label for package, app in self.running.installed.items()}
 
     def windows(self) -> list[tuple[str, Rect]]:
         return [(window.package, window.root.rect) for window in reversed(self.screen().windows)]
 
     def popup(self) -> None:
-        self._apps.system.show_popup()
+        self.running.system.show_popup()
         self.changed()
 
     # -- the truth
@@ -257,15 +222,16 @@ class Phone:
             "udid": self.udid,
             "platform": self.platform,
             "simulated": True,
-            "foreground": self._apps.front,
-            "page": self._apps.top.name,
+            "foreground": self.running.front,
+            "page": self.running.top.name,
             "keyboard_shown": self.keyboard_shown,
-            "focus": self._typist.rid if self.keyboard_shown else "",
-            "toast": self._toast,
+            "focus": self.typist.rid if self.keyboard_shown else "",
+            "toast": self._looks.toast,
             "landscape": self.landscape,
             "permission_popup": self.permission_popup,
             "acts": len(self.acts.since()),
-            "apps": self._apps.state(),
+            "rests_in_ms": None if self._looks.animated else round(1000 * self.busy_seconds),
+            "apps": self.running.state(),
         }
 
     def patch(self, changes: object) -> None:
@@ -276,43 +242,43 @@ class Phone:
             if name == "permission_popup":
                 self.permission_popup = bool(value)
             else:
-                self._apps.patch(name, value)
+                self.running.patch(name, value)
         self.changed()
 
     def reset(self) -> None:
         self.faults = Faults()
         self.acts.clear()
         self.landscape = False
-        self._apps = Apps(self._kinds, self, self._clock)
-        self._typist = Typist(self)
-        self._toast = ""
-        self.reads = 0
-        self.changed()
+        self.running = Apps(self._kinds, self, self._clock)
+        self.typist = Typist(self)
+        self._looks = Looks(self, self._clock)
 
     def changed(self) -> None:
         """Forgets what was made of the last screen."""
-        self._made: Screen | None = None
-        self._snapshot: Snapshot | None = None
-        self._picture: bytes | None = None
+        self._looks.changed()
 
     # -- what apps ask for (Shell)
 
     @property
+    def reads(self) -> int:
+        return self._looks.reads
+
+    @property
     def top(self) -> Page:
-        return self._apps.top
+        return self.running.top
 
     def toast(self, text: str) -> None:
-        self._toast = text
+        self._looks.toast = text
 
     def launch(self, package: str) -> None:
-        self._apps.launch(package, self.faults.slow_start_ms)
+        self.running.launch(package, self.faults.slow_start_ms)
         self.changed()
 
     def focus(self, rid: str) -> None:
-        self._typist.focus(rid)
+        self.typist.focus(rid)
 
     def installed(self) -> list[tuple[str, str]]:
-        return self._apps.icons()
+        return self.running.icons()
 
     def connect_reads(self) -> int:
         return self.faults.connect_reads
@@ -325,7 +291,7 @@ class Phone:
     def _touch(self, kind: Literal["tap", "long_press"], point: Point, session: str) -> None:
         aimed = aim(self.screen(), point, held=kind == "long_press")
         self._log(kind, session, at=point, hit=aimed.hit)
-        self._toast = ""
+        self._looks.toast = ""
         if aimed.field is not None:
             self.focus(aimed.field.rid)
         elif aimed.press is not None:
@@ -333,12 +299,12 @@ class Phone:
         self.changed()
 
     def _back(self) -> None:
-        screen, app = self.screen(), self._apps.active
+        screen, app = self.screen(), self.running.active
         if self.platform == "iOS":  # there is no such key: the driver looks for a way back on the screen
             if (press := way_back(screen)) is not None:
                 press()
         elif self.keyboard_shown:
-            self._typist.hide()
+            self.typist.hide()
         elif screen.cancel is not None:
             screen.cancel()
         elif screen.active.modal:
@@ -346,7 +312,7 @@ class Phone:
         elif len(app.pages) > 1:
             app.close()
         else:
-            self._apps.home()
+            self.running.home()
 
     def _log(
         self,
@@ -359,5 +325,5 @@ class Phone:
         value: str | None = None,
         hit: Hit | None = None,
     ) -> None:
-        where = f"{self.package}:{self._apps.top.name}"
+        where = f"{self.package}:{self.running.top.name}"
         self.acts.add(kind, session, where, at=at, to=to, scrolled=scrolled, value=value, hit=hit)

@@ -6,6 +6,7 @@ The picture is drawn from the bounds. What the dump is made of says whether the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path as FilePath
 
@@ -59,8 +60,8 @@ class RecordedPhone:
         return self._screen.size
 
     @property
-    def animated(self) -> bool:
-        return bool(self.faults.moving)
+    def busy_seconds(self) -> float:
+        return math.inf if self.faults.moving else 0.0
 
     @property
     def landscape(self) -> bool:

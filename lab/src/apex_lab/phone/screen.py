@@ -45,11 +45,13 @@ def arrange(
     focus: tuple[int, str],
     keys: Keys,
     overlays: Sequence[tuple[str, Widget]] = (),
+    slide: float = 0.0,
 ) -> Screen:
     """Places the pages of a stack (package, page, window; lowest first) and what the system shows around them.
 
     Only the last full page and the dialogs above it are on the screen. `focus` is (serial of a page, resource id) of
     the field that has the cursor, which brings the keyboard. `overlays` are (package, widget) that lie over all pages.
+    `slide` is how much of the screen's width the page on top has still to go.
     """
     whole, scale, ios = Rect(0, 0, *device.size(landscape)), device.density, device.platform == "iOS"
     status = round(STATUS_DP * scale)
@@ -78,6 +80,9 @@ def arrange(
             decor = room = _centred(body, whole._replace(top=status, bottom=limit), style, least)
         else:
             decor = whole
+        if slide and page is stack[-1][1]:
+            away = round(slide * whole.width)
+            room = room._replace(left=room.left + away, right=room.right + away)
         root = Node(_DECOR, decor, decor, children=[place(body, room, decor, style)])
         placed.append(
             Placed(
