@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 ROOT: Final = Path(__file__).parents[1]
 SOURCE: Final = ROOT / "services" / "planner" / "src" / "apex_planner"
 UNIT: Final = tuple(f"tests/unit/test_planner_{name}.py" for name in (
-    "reading", "grounding", "decide", "prompt", "scene_text", "loops", "view", "prices",
+    "reading", "grounding", "decide", "prompt", "loops", "view", "prices",
 ))  # fmt: skip
 ASKING: Final = ("tests/integration/test_planner_asking.py", "-k", "direct")
 

@@ -174,6 +174,14 @@ ROWS: tuple[Row, ...] = (
         "truncated",
         True,
     ),
+    Row(
+        10,
+        "whole-call-at-the-limit",
+        "responses",
+        response(item(), status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+        "truncated",
+        True,
+    ),
     Row(10, "incomplete-item", "responses", response(item(status="incomplete")), "truncated", True),
     # 11: other ends
     Row(

@@ -154,3 +154,14 @@ def test_arguments_that_are_no_json_are_told_to_the_model_as_they_came_on_one_li
 
 def row_call(arguments: str) -> dict[str, Any]:
     return {"id": "call_1", "type": "function", "function": {"name": "tap", "arguments": arguments}}
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.row == 12], ids=lambda row: row.id)
+def test_parts_of_a_kind_not_known_are_named_so_that_they_can_be_counted(row: Row) -> None:
+    parts = READERS[row.api](row.raw)
+    assert parts is not None
+    assert parts.ignored == (("hologram",) if "hologram" in row.raw else ())
+    chunks = chat(content=[{"type": "hologram"}, {"type": "text", "text": "x"}], tool_calls=[row_call("{}")])
+    of_chat = chat_answer.read(json.dumps(chunks))
+    assert of_chat is not None
+    assert of_chat.ignored == ("hologram",)
