@@ -78,7 +78,7 @@ async def test_what_belongs_to_android_is_refused(driver: Driver) -> None:
                 call()
         with pytest.raises(failures.InvalidSelectorException):
             driver.find_element(AppiumBy.ANDROID_UIAUTOMATOR, "new UiSelector()")
-        icon = driver.find_element(AppiumBy.ACCESSIBILITY_ID, "icon")
+        icon = driver.find_element(AppiumBy.ACCESSIBILITY_ID, "Notes")
         with pytest.raises(failures.InvalidSelectorException, match="'showing-hint' is unknown"):
             icon.get_attribute("showing-hint")
         with pytest.raises(failures.WebDriverException, match="does not have the button"):

@@ -14,6 +14,7 @@ from typing import cast
 from aiohttp import web
 
 from apex_lab.phone import commands as c
+from apex_lab.phone import elements as e
 from apex_lab.phone import mobile
 from apex_lab.phone.commands import Call, Command
 from apex_lab.phone.errors import (
@@ -36,22 +37,22 @@ ROUTES: tuple[tuple[str, str, str, Command], ...] = (
     ("GET", "/appium/capabilities", "capabilities", c.capabilities),
     ("GET", "/source", "source", c.source),
     ("GET", "/screenshot", "screenshot", c.screenshot),
-    ("POST", "/element", "find", c.find_one),
-    ("POST", "/elements", "find", c.find_all),
-    ("GET", "/element/active", "active", c.active_element),
-    ("POST", f"{ELEMENT}/element", "find", c.find_one),
-    ("POST", f"{ELEMENT}/elements", "find", c.find_all),
-    ("POST", f"{ELEMENT}/click", "click", c.click),
-    ("POST", f"{ELEMENT}/clear", "clear", c.clear),
-    ("POST", f"{ELEMENT}/value", "value", c.send_keys),
-    ("GET", f"{ELEMENT}/text", "text", c.get_text),
-    ("GET", f"{ELEMENT}/name", "name", c.get_tag),
-    ("GET", ELEMENT + "/attribute/{name}", "attribute", c.get_attribute),
-    ("GET", ELEMENT + "/property/{name}", "attribute", c.get_attribute),
-    ("GET", f"{ELEMENT}/rect", "rect", c.get_rect),
-    ("GET", f"{ELEMENT}/displayed", "displayed", c.flag("displayed", "visible")),
-    ("GET", f"{ELEMENT}/enabled", "enabled", c.flag("enabled")),
-    ("GET", f"{ELEMENT}/selected", "selected", c.flag("selected")),
+    ("POST", "/element", "find", e.find_one),
+    ("POST", "/elements", "find", e.find_all),
+    ("GET", "/element/active", "active", e.active_element),
+    ("POST", f"{ELEMENT}/element", "find", e.find_one),
+    ("POST", f"{ELEMENT}/elements", "find", e.find_all),
+    ("POST", f"{ELEMENT}/click", "click", e.click),
+    ("POST", f"{ELEMENT}/clear", "clear", e.clear),
+    ("POST", f"{ELEMENT}/value", "value", e.send_keys),
+    ("GET", f"{ELEMENT}/text", "text", e.get_text),
+    ("GET", f"{ELEMENT}/name", "name", e.get_tag),
+    ("GET", ELEMENT + "/attribute/{name}", "attribute", e.get_attribute),
+    ("GET", ELEMENT + "/property/{name}", "attribute", e.get_attribute),
+    ("GET", f"{ELEMENT}/rect", "rect", e.get_rect),
+    ("GET", f"{ELEMENT}/displayed", "displayed", e.flag("displayed", "visible")),
+    ("GET", f"{ELEMENT}/enabled", "enabled", e.flag("enabled")),
+    ("GET", f"{ELEMENT}/selected", "selected", e.flag("selected")),
     ("GET", "/window/rect", "window", c.window_rect),
     ("GET", "/orientation", "orientation", c.get_orientation),
     ("POST", "/orientation", "rotate", c.set_orientation),

@@ -34,6 +34,8 @@ _TYPES: Final[Mapping[str, str]] = {
     "BottomNavigationView": "TabBar",
     "BottomNavigationItemView": "Button",
 }
+_BY_LABEL: Final = frozenset({"NavigationBar", "Alert", "Sheet", "Icon", "Cell"})
+"""What seldom has an identifier of its own: its name is its label."""
 _SEVERAL_LINES_DP: Final = 60
 
 
@@ -109,7 +111,7 @@ def _attributes(node: Node, short: str, window: Placed, row: str, index: int) ->
             label = next((each.text for each in node.walk() if each.text), "")
         case _:
             pass
-    own = node.rid if ":id/" not in node.rid and short not in ("NavigationBar", "Alert", "Sheet") else ""
+    own = node.rid if ":id/" not in node.rid and short not in _BY_LABEL else ""
     name = own.removeprefix("#") or label
     placeholder = node.hint if short in ("TextField", "SecureTextField") else None
     focused = bool(widget.rid) and widget.editable and widget.rid == window.focus
