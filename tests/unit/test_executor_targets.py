@@ -110,7 +110,7 @@ def test_ios_target_is_looked_up_by_its_name(fields: dict[str, Any], query: str)
 @pytest.mark.parametrize("platform", ["android", "ios"])
 @pytest.mark.parametrize("fields", [{}, {"class_name": "C"}, {"text": ""}, {"text": "", "description": ""}])
 def test_target_without_any_identity_is_not_looked_up(platform: Platform, fields: dict[str, Any]) -> None:
-    sought = target(resource_id=None, **fields)
+    sought = target("slider", resource_id=None, **fields)
     assert locator(sought, platform=platform) is None
     phone = FakePhone({}, platform=platform)
     assert point(phone, sought) == AT
@@ -256,3 +256,31 @@ def test_page_says_why_its_element_cannot_be_acted_on(told: dict[str, Any], code
 def test_element_of_a_page_is_followed_in_pixels() -> None:
     assert point(FakePhone({}, web=True, page={"x": 75, "y": 210.5}), target()) == Point(x=150, y=421)
     assert point(FakePhone({}, web=True, page=None), target()) == AT
+
+
+@pytest.mark.parametrize("platform", ["android", "ios"])
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ([box(20, 120, 100, 150)], AT),  # inside of what was seen
+        ([box(20, 420, 100, 450)], Point(x=60, y=435)),  # moved down: where the words are, the row is
+        ([box(20, 420, 100, 450), box(20, 120, 100, 150)], AT),
+        ([], None),
+        ([box(20, 420, 100, 450), box(20, 720, 100, 750)], None),
+    ],
+)
+def test_row_without_a_name_is_found_by_the_words_in_it(
+    platform: Platform, words: list[Bounds], expected: Point | None
+) -> None:
+    row = Target(element="e1", role="row", label="Wi-Fi, connected", bounds=SEEN, class_name="C")
+    phone = FakePhone({'"Wi-Fi"': words}, platform=platform)
+    if expected is not None:
+        assert point(phone, row) == expected
+        return
+    with pytest.raises(ActRefused, match="STALE_SCENE"):
+        point(phone, row)
+
+
+def test_row_whose_words_were_put_together_is_found_by_the_first_one() -> None:
+    row = Target(element="e1", role="row", label="Wi-Fi and more", bounds=SEEN, class_name="C")
+    assert point(FakePhone({'"Wi-Fi"': [box(20, 120, 100, 150)]}), row) == AT

@@ -136,7 +136,8 @@ class Claims:
         if isinstance(outcome, Filled):
             log.info("%s takes task %s", self._config.alias, claim.task)
             return True
-        same = outcome.entry is not None and outcome.entry.body.request_digest == body.request_digest
+        there = outcome.entry.body if outcome.entry is not None else None
+        same = isinstance(there, TaskStarted) and there.request_digest == body.request_digest
         if same and await self._log.ended(claim.task, device=self._config.alias) is None:
             return True
         await lease.update(state="ready", claim=None)
@@ -148,7 +149,7 @@ class Claims:
         if newest is None:
             return
         first = await self._log.read(subjects.started(newest.slot.device, asked.task))
-        if first is not None and first.body.request_digest != asked.digest:
+        if first is not None and getattr(first.body, "request_digest", asked.digest) != asked.digest:
             reason = f"task {asked.task} was already asked for with other content; use another id"
             await bury(self._bus, delivery, reason, stream="REQUESTS")
 

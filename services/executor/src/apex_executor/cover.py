@@ -46,9 +46,12 @@ def _by_window(phone: Phone, target: Target, at: Point) -> str | None:
         if package == app:
             return above
         rect = cast("dict[str, int]", window.get("rect") or {})
-        if package not in _BARS and rect and Bounds(**rect).contains(at):
-            above = above or f"a window of {package or 'the system'}"
-    return None  # the app is not on the screen at all, or it is not known which it is
+        if package in _BARS or not rect or not Bounds(**rect).contains(at):
+            continue
+        if app is None:  # of the apps' own windows it is not known which one is meant
+            return f"a dialog of {package}" if package in _DIALOGS_OF else None
+        above = above or f"a window of {package or 'the system'}"
+    return None  # the app is not on the screen at all
 
 
 def _package(target: Target) -> str | None:

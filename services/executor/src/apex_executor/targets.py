@@ -21,6 +21,11 @@ from apex_schemas.geometry import Bounds, Point
 from apex_schemas.steps import Target
 
 _LOOKED_AT: Final = 20
+_WORDS: Final = 40
+_NAMED_BESIDE: Final = frozenset((
+    "field", "password", "select", "slider", "progress", "switch", "checkbox", "radio",
+))  # fmt: skip
+"""Their words may stand beside them, so that nothing follows from where these are."""
 _FIELDS: Final = frozenset(("field", "password"))
 _STILL_THERE: Final = 0.9
 """How much of its place must be covered by what is taken for the target among look-alikes."""
@@ -123,7 +128,9 @@ def _on_the_page(phone: Phone, target: Target, seen: Bounds, planned: Point) -> 
 
 def _followed(phone: Phone, target: Target, seen: Bounds, planned: Point) -> Point:
     how = locator(target, platform=phone.dialect)
-    places = _places(phone, how) if how else None
+    if how is None:
+        return _followed_by_words(phone, target, seen, planned)
+    places = _places(phone, how)
     if places is None:
         return planned
     alone = len(places) == 1
@@ -134,11 +141,50 @@ def _followed(phone: Phone, target: Target, seen: Bounds, planned: Point) -> Poi
         raise _gone(target) if over is None else _occluded(target, over)
     now = max(places, key=lambda place: _overlap(place, seen))
     if not alone and _overlap(now, seen) < _STILL_THERE * seen.area:
-        raise ActRefused("STALE_SCENE", f"{_named(target)} has moved, and cannot be told from its like")
+        raise _unclear(target)
     if now.area == 0 or now == seen:
         return planned
     moved = Point(x=planned.x + now.left - seen.left, y=planned.y + now.top - seen.top)
-    at = moved if now.contains(moved) else now.center
+    return _on_screen(phone, target, moved if now.contains(moved) else now.center)
+
+
+def _followed_by_words(phone: Phone, target: Target, seen: Bounds, planned: Point) -> Point:
+    """A row without a name of its own has the words of what is in it: where these are, it is."""
+    words = target.label.partition(", ")[0][:_WORDS].strip()
+    if not words or target.role in _NAMED_BESIDE:
+        return planned
+    found: list[Bounds] = []
+    for part in dict.fromkeys(
+        (words, words.split()[0])
+    ):  # what was written in several lines begins with its first word
+        for how in _saying(part, platform=phone.dialect):
+            places = _places(phone, how)
+            if places is None:
+                return planned
+            found += [place for place in places if place.area]
+        if any(_overlap(place, seen) >= _STILL_THERE * place.area for place in found):
+            return planned
+        if found:
+            break
+    if not found:
+        over = covered(phone, target, planned)
+        raise _gone(target) if over is None else _occluded(target, over)
+    if len({place.center for place in found}) > 1:
+        raise _unclear(target)
+    return _on_screen(phone, target, found[0].center)
+
+
+def _saying(words: str, *, platform: str) -> tuple[_Locator, ...]:
+    text = _quoted(words)
+    if platform == "ios":
+        return ((AppiumBy.IOS_PREDICATE, f"label BEGINSWITH {text} OR name BEGINSWITH {text}"),)
+    return tuple(
+        (AppiumBy.ANDROID_UIAUTOMATOR, f"new UiSelector().{attribute}StartsWith({text})")
+        for attribute in ("text", "description")
+    )
+
+
+def _on_screen(phone: Phone, target: Target, at: Point) -> Point:
     size = phone.screen()
     if not Bounds(left=0, top=0, right=size.width, bottom=size.height).contains(at):
         raise _off_screen(target)
@@ -151,6 +197,10 @@ def _named(target: Target) -> str:
 
 def _gone(target: Target) -> ActRefused:
     return ActRefused("STALE_SCENE", f"{_named(target)} is no longer on the screen")
+
+
+def _unclear(target: Target) -> ActRefused:
+    return ActRefused("STALE_SCENE", f"{_named(target)} has moved, and cannot be told from its like")
 
 
 def _off_screen(target: Target) -> ActRefused:

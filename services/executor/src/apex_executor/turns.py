@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from opentelemetry.trace import Span
 
@@ -28,6 +28,7 @@ from apex_executor.secrets import revealed, told_of_failure, told_of_outcome
 from apex_executor.settings import ExecutorSettings
 from apex_schemas.actions import DescribeScreen, DeviceAction, FinishTask, Look, tool_name
 from apex_schemas.devices import SessionHandle
+from apex_schemas.errors import Undecodable
 from apex_schemas.ids import new_attempt
 from apex_schemas.scene import Scene
 from apex_schemas.steps import ActIntent, PlannedStep, Target, Timings, WorldEvent
@@ -202,9 +203,8 @@ class Turns:
     async def _unknown(self, slot: Slot, step: PlannedStep, acting: Entry) -> WorldEvent:
         """Somebody began this act. Nothing more may come of it before its outcome is declared unknown."""
         if (event := await self._log.read(slot.sibling("event"))) is not None:
-            return event.body
-        intent = acting.body
-        assert isinstance(intent, ActIntent)
+            return _held(event, WorldEvent)
+        intent = _held(acting, ActIntent)
         first_seen = self._first_seen.setdefault(slot, time.monotonic())
         if not await self._actor.fence(intent.session):
             # The old session may still do it: wait until its deadline is over, by our own clock.
@@ -214,6 +214,16 @@ class Turns:
 
     def _session(self) -> str | None:
         return self._actor.handle.id if self._actor.handle else None
+
+
+_Body = TypeVar("_Body")
+
+
+def _held(entry: Entry, type_: type[_Body]) -> _Body:
+    """The body of a slot. Raises Undecodable where it holds something else: the watchdog ends the task."""
+    if not isinstance(entry.body, type_):
+        raise Undecodable(entry.slot.subject, "not of its kind")
+    return entry.body
 
 
 def _tell(current: Span, action: str, event: WorldEvent) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Later, Verdict, bury
-from apex_bus.tasklog import Entry, TaskLog, entry_of
+from apex_bus.tasklog import Entry, TaskLog, Unreadable, entry_of
 from apex_executor import decide
 from apex_executor.endings import Endings
 from apex_executor.lease import record_of
@@ -90,6 +90,9 @@ class Watch:
             self._sights.forget(slot.task)
             self._sights.forget(f"{slot.task} runs")
             return Done()
+        if isinstance(newest.body, Unreadable):
+            await self._end_unreadable(newest, newest.body, goal=request.goal)
+            return Later(_AGAIN_S)
         state = (newest.sequence, await self._sign_of_life(newest))
         verdict = decide.late(
             newest.slot.kind,
@@ -103,6 +106,12 @@ class Watch:
         log.warning("task %s: %s", slot.task, verdict.reason)
         await self._endings.end(newest, status="failed", reason=verdict.reason, stage=verdict.stage, goal=request.goal)
         return Later(_AGAIN_S)
+
+    async def _end_unreadable(self, newest: Entry, body: Unreadable, *, goal: str) -> None:
+        """Nobody can go on from a slot that holds something else."""
+        reason = f"the slot {newest.slot.kind} of turn {newest.slot.turn} cannot be read: {body.reason}"
+        log.error("task %s: %s", newest.slot.task, reason)
+        await self._endings.end(newest, status="failed", reason=reason, stage="executor", goal=goal)
 
     async def _sign_of_life(self, newest: Entry) -> int:
         """What is renewed while a stage is at work on a long wait, which is no lateness: the planner's claim during a
@@ -128,6 +137,8 @@ class Watch:
             return Done()
         newest = await self._log.newest(None, asked.task)
         if newest is not None:
+            if isinstance(newest.body, Unreadable) and newest.slot.kind != "finished":
+                await self._end_unreadable(newest, newest.body, goal=asked.request.goal)
             return await self._known(newest, asked, delivery)
         pool = delivery.subject.partition(".")[2]
         record = await self._record(pool)
@@ -150,7 +161,7 @@ class Watch:
         self._sights.forget(f"pool of {asked.task}")
         self.queue.forget(asked.task)
         first = await self._log.read(subjects.started(newest.slot.device, asked.task))
-        if first is not None and first.body.request_digest != asked.digest:
+        if first is not None and getattr(first.body, "request_digest", asked.digest) != asked.digest:
             reason = f"task {asked.task} was already asked for with other content; use another id"
             await bury(self._bus, delivery, reason, stream="REQUESTS")
         return Done()

@@ -15,7 +15,7 @@ from apex_bus import metrics
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Verdict, consume
 from apex_bus.errors import Transient
-from apex_bus.tasklog import Entry, TaskLog, entry_of
+from apex_bus.tasklog import Entry, TaskLog, Unreadable, entry_of
 from apex_bus.tracing import export_root
 from apex_executor.apps import candidates
 from apex_executor.claims import Claims
@@ -29,6 +29,7 @@ from apex_executor.turns import Turns
 from apex_schemas import subjects
 from apex_schemas.actions import DeviceAction, LaunchApp, TerminateApp
 from apex_schemas.devices import Claim, DeviceControl, DeviceStatus, SessionHandle, SessionReply
+from apex_schemas.errors import WireError
 from apex_schemas.steps import Target
 from apex_schemas.task import TaskFinished, TaskStarted
 
@@ -260,12 +261,17 @@ class Worker:
             await self._free(claim.task)
         elif newest.slot.kind in ("planned", "acting"):
             planned = await self._log.read(newest.slot.sibling("planned"))
-            if planned is not None:
+            if planned is not None and not isinstance(planned.body, Unreadable):  # that ends by the watchdog
                 await self._take(planned, {})
 
     async def _on_slot(self, delivery: Delivery) -> Verdict:
         """A `planned` or `finished` of this device."""
-        entry = entry_of(delivery)
+        try:
+            entry = entry_of(delivery)
+        except WireError:
+            if delivery.subject.endswith(".end.finished"):  # an end all the same
+                await self._free(delivery.subject.split(".")[2])
+            raise
         await self._usable.wait()
         return await self._take(entry, delivery.headers)
 
