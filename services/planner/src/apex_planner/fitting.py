@@ -20,8 +20,10 @@ def fitted(picture: Picture) -> Picture:
     wanted = fit(picture.size)
     if wanted == picture.size:
         return picture
-    from PIL import Image  # not loaded by a planner that is shown no pictures
-
+    try:
+        from PIL import Image  # not loaded by a planner that is shown no pictures
+    except ImportError as error:
+        raise PictureUnreadable(picture.sha256, "Pillow is not installed") from error
     try:
         with Image.open(io.BytesIO(picture.data), formats=("PNG", "JPEG", "WEBP")) as opened:
             opened.draft("RGB", (wanted.width, wanted.height))
