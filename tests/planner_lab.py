@@ -115,7 +115,7 @@ async def client_over(
             endpoint = Endpoint("decide", PLANNER_DECISION, stream=DecisionEndpoint(recorded).answer)
             async with background(serve_micro(theirs, SERVICE, endpoint)):
                 async with asyncio.timeout(10):
-                    while not await ours.ping(SERVICE, timeout_s=0.5):  # noqa: ASYNC110  (nothing here tells us)
+                    while not await ours.ping(SERVICE, timeout_s=0.5):
                         await asyncio.sleep(0.01)
                 yield CloudProxyClient(ours)
     finally:

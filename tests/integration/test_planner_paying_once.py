@@ -159,7 +159,7 @@ def served(bus: Bus, provider: Any, *, progress_s: float = 10) -> Any:
 
 async def there(bus: Bus) -> None:
     async with asyncio.timeout(5):
-        while not await bus.ping(SERVICE, timeout_s=0.5):  # noqa: ASYNC110  (nothing here tells us)
+        while not await bus.ping(SERVICE, timeout_s=0.5):
             await asyncio.sleep(0.01)
 
 

@@ -58,6 +58,14 @@ async def begin(log: TaskLog, *, max_turns: int = 30, scene: Scene | None = None
     return filled.sequence
 
 
+async def plan(log: TaskLog) -> None:
+    """Fill the plan of turn 0, as another planner does."""
+    newest = await log.newest(DEVICE, TASK)
+    assert newest is not None
+    filled = await log.fill(slot("planned"), STEP, attempt="another", after=newest.sequence)
+    assert isinstance(filled, Filled)
+
+
 async def pending(bus: Bus) -> int:
     info = await bus.api("CONSUMER.INFO.TASKS.PLANNER")
     return info["num_pending"] + info["num_ack_pending"]
@@ -65,7 +73,7 @@ async def pending(bus: Bus) -> int:
 
 async def until(read: Callable[[], Awaitable[Entry | None]]) -> Entry:
     async with asyncio.timeout(15):
-        while (entry := await read()) is None:  # noqa: ASYNC110  (the log is polled)
+        while (entry := await read()) is None:
             await asyncio.sleep(0.02)
     return entry
 
@@ -107,7 +115,7 @@ async def test_a_scene_becomes_the_turns_planned_step(bus: Bus) -> None:
 async def test_a_turn_that_is_planned_or_a_task_that_ended_is_not_planned_again(bus: Bus) -> None:
     log, planner = TaskLog(bus), Fixed(STEP)
     await begin(log)
-    await log.fill(slot("planned"), STEP, attempt="another")
+    await plan(log)
     await log.fill(slot("event"), event(), attempt="e")
     await log.fill(slot("scene", 1), network(), attempt="p")
     newest = await log.newest(DEVICE, TASK)
@@ -116,10 +124,25 @@ async def test_a_turn_that_is_planned_or_a_task_that_ended_is_not_planned_again(
     await log.fill(slot("finished", None), end, attempt="c", after=newest.sequence)
     async with background(consume(bus, PLANNER, PlannerService(log, planner, None).handle)):
         async with asyncio.timeout(10):
-            while await pending(bus):  # noqa: ASYNC110  (the server is polled)
+            while await pending(bus):
                 await asyncio.sleep(0.02)
     assert planner.asked == 0
     assert await log.read(slot("planned", 1)) is None
+
+
+async def test_a_plan_that_comes_after_the_end_of_its_task_is_not_stored(bus: Bus) -> None:
+    """Else its act would be fenced by the plan alone, and carried out after the end."""
+    log = TaskLog(bus)
+    scene = await begin(log)
+
+    class Slow(Fixed):
+        async def plan(self, *args: Any, **more: Any) -> Outcome:
+            end = TaskFinished(status="cancelled", turns=1, finished_at_ms=1, by="client")
+            assert isinstance(await log.fill(slot("finished", None), end, attempt="c", after=scene), Filled)
+            return self.outcome
+
+    await handle(bus, Slow(STEP))
+    assert await log.read(slot("planned")) is None
 
 
 async def test_two_planners_on_one_scene_leave_one_step(bus: Bus, nats_server: Nats) -> None:
@@ -177,7 +200,7 @@ async def test_a_failure_after_something_else_happened_ends_nothing(bus: Bus) ->
 
     class Slow(Fixed):
         async def plan(self, *args: Any, **more: Any) -> Outcome:
-            await log.fill(slot("planned"), STEP, attempt="another")
+            await plan(log)
             return self.outcome
 
     await handle(bus, Slow(PlanFailure(code="denied", reason="r")))
@@ -228,7 +251,7 @@ async def test_the_service_is_ready_only_while_decisions_can_be_had() -> None:
 
     async def becomes(wanted: bool) -> None:
         async with asyncio.timeout(5):
-            while answering.is_set() != wanted:  # noqa: ASYNC110
+            while answering.is_set() != wanted:
                 await asyncio.sleep(0.005)
 
     async with background(stand_ready(answer_pings, can_decide, every_s=0.01)):
@@ -261,7 +284,7 @@ async def test_both_processes_as_they_are_composed_plan_a_turn_with_the_rights_o
         ]
         async with background(asyncio.gather(*loops)):
             async with asyncio.timeout(10):
-                while not await executor.ping("planner", timeout_s=0.5):  # noqa: ASYNC110  (nothing here tells us)
+                while not await executor.ping("planner", timeout_s=0.5):
                     await asyncio.sleep(0.05)
             await TaskLog(executor).fill(slot("started"), world().started, attempt="s")
             await TaskLog(perception).fill(slot("scene"), network(), attempt="p")
