@@ -125,7 +125,7 @@ LOG_LAG: Final = _of(
 DEVICE_STATE: Final = _of(
     "apex.device.state",
     "gauge",
-    "1",
+    "{device}",
     "device state",
     "executor",
     "1 for the state that a device is in: opening, ready, busy, waiting, quarantined",
@@ -226,6 +226,4 @@ def prometheus_name(instrument: Instrument) -> str:
     name = instrument.name.replace(".", "_")
     if unit := _UNITS.get(instrument.unit):
         name += f"_{unit}"
-    if "counter" in instrument.kind:
-        return f"{name}_total"
-    return f"{name}_ratio" if instrument.kind == "gauge" and instrument.unit == "1" else name
+    return f"{name}_total" if "counter" in instrument.kind else name
