@@ -103,11 +103,13 @@ class Rig:
         begin = await self.started(task)
         scene = Slot(device=begin.device, task=task, turn=turn, kind="scene")
         seen = Scene(app="a", page="A > B", screen=Screen(size=Size(width=540, height=1200)))
-        assert isinstance(await self.log.fill(scene, seen, attempt=new_attempt()), Filled)
+        looked = await self.log.fill(scene, seen, attempt=new_attempt())
+        assert isinstance(looked, Filled)
         told = {"purpose": "p", "expected_outcome": "e", "rationale": "r"}
         step = PlannedStep(action=action, page="A > B", target=target, app=app, **told)
         planned = scene.sibling("planned")
-        assert isinstance(await self.log.fill(planned, step, attempt=new_attempt()), Filled)
+        decided = await self.log.fill(planned, step, attempt=new_attempt(), after=looked.sequence)
+        assert isinstance(decided, Filled)
         entry = await self.log.read(planned)
         assert entry is not None
         return entry

@@ -62,7 +62,7 @@ def test_fence_is_one_string_for_all_who_race_for_the_same(slot: Slot, other: st
     match slot.kind:
         case "started":
             assert slot.fence() == rival.fence() == finished("none", slot.task).fence()
-        case "acting":
+        case "planned" | "acting":
             assert slot.fence() == finished(slot.device, slot.task).fence()
         case "finished":
             assert (slot.fence() == started(slot.device, slot.task).fence()) == (slot.device == "none")

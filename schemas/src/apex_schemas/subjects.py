@@ -50,11 +50,11 @@ class Slot(Wire, frozen=True, kw_only=True):
         match self.kind:
             case "started":
                 return f"task.*.{self.task}.>"
-            case "acting":
+            case "planned" | "acting":
                 return f"task.{self.device}.{self.task}.>"
             case "finished":
                 return f"task.{'*' if self.device == NO_DEVICE else self.device}.{self.task}.>"
-            case "scene" | "planned" | "event":
+            case "scene" | "event":
                 return self.subject
 
     def sibling(self, kind: Kind, *, later: int = 0) -> "Slot":
@@ -238,8 +238,8 @@ TABLE: Final = (
         triggers=(_I.EXECUTOR, _I.DECISION_LOG),
         reads=(_I.PLANNER, _I.EXECUTOR),
         follows=_CLIENTS,
-        fence="0 over itself",
-        note="the one decision of the turn",
+        fence="sequence of `scene` over task.<device>.<task>.>",
+        note="the one decision of the turn; none is taken once the task has ended",
     ),
     Row(
         pattern="task.*.*.*.acting",

@@ -72,7 +72,9 @@ class PlannerService:
             match outcome:
                 case PlannedStep():
                     current.set_attribute("apex.action", tool_name(outcome.action))
-                    await self._tasks.fill(slot.sibling("planned"), outcome, attempt=new_attempt())
+                    await self._tasks.fill(
+                        slot.sibling("planned"), outcome, attempt=new_attempt(), after=delivery.sequence
+                    )
                 case PlanFailure():
                     mark_failed(current, outcome.code, outcome.reason)
                     metrics.add(metrics.REFUSALS, 1, {"stage": "plan", "code": outcome.code})
