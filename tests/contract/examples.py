@@ -31,12 +31,14 @@ from apex_schemas.queries import (
     DecisionsQuery,
     QueryError,
     RecordedDecisions,
+    SceneBox,
     TaskList,
     TasksQuery,
     TaskSummary,
     Timeline,
     TimelineCall,
     TimelineQuery,
+    TimelineScene,
     TimelineStep,
     WaitingRequest,
     WaitingRequests,
@@ -253,7 +255,11 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         ),
         "minimal": WaitingRequests(waiting=(WaitingRequest(task=TASK, pool="any", sequence=9),)),
     },
-    "TimelineQuery": {"full": TimelineQuery(task=TASK, request_sequence=9), "minimal": TimelineQuery()},
+    "TimelineQuery": {
+        "full": TimelineQuery(task=TASK, request_sequence=9),
+        "minimal": TimelineQuery(),
+        "page": TimelineQuery(task=TASK, from_turn=40, scenes=True),
+    },
     "Timeline": {
         "full": Timeline(
             summary=_SUMMARY,
@@ -271,6 +277,36 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
                     ),
                 ),
             ),
+        ),
+        "seen": Timeline(
+            summary=_SUMMARY,
+            steps=(
+                TimelineStep(
+                    turn=3,
+                    target_bounds=Bounds(left=1, top=2, right=3, bottom=4),
+                    wait_ms=1,
+                    verify_ms=2,
+                    read_back_ms=3,
+                    event_at_ms=1_796_000_000_004,
+                    calls=(TimelineCall(call=0, outcome="tool_call", model="m", cost_usd=0.25),),
+                    scene=TimelineScene(
+                        width=1080,
+                        height=2400,
+                        app="a.b",
+                        elements=1,
+                        boxes=(
+                            SceneBox(
+                                element="e1",
+                                role="switch",
+                                bounds=Bounds(left=0, top=0, right=9, bottom=9),
+                                label="Wi-Fi",
+                                checked=True,
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+            next_turn=4,
         ),
         "paid": Timeline(
             summary=_SUMMARY,
@@ -290,7 +326,11 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         "minimal": RecordedDecisions(),
     },
     "Approval": {"full": Approval(approved=True, by="operator"), "minimal": Approval(approved=False)},
-    "TasksQuery": {"full": TasksQuery(limit=5, status="failed", device="sim-1"), "minimal": TasksQuery()},
+    "TasksQuery": {
+        "full": TasksQuery(limit=5, status="failed", device="sim-1"),
+        "minimal": TasksQuery(),
+        "chosen": TasksQuery(goal="wi-fi", since_ms=1_796_000_000_000, failure="max_turns"),
+    },
     "TaskList": {"full": TaskList(tasks=(_SUMMARY,)), "minimal": TaskList()},
     "QueryError": {"full": QueryError(error="no task yet", code="NOT_FOUND")},
 }  # fmt: skip
