@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import components
 import pytest
 from appium import webdriver
+from integration.appium_server import AppiumServer, close_session, fake_capabilities, open_session
 
 from apex_perception.appium import AppiumPhone
 from apex_perception.errors import SessionDead
@@ -92,3 +94,24 @@ async def test_a_recorded_dump_comes_through_the_server_as_it_does_from_its_file
     assert [(e.role, e.label, e.tap_point) for e in seen.scene.elements] == [
         (e.role, e.label, e.tap_point) for e in from_file.elements
     ]
+
+
+@pytest.mark.appium
+@pytest.mark.slow
+def test_a_web_context_that_cannot_run_the_script_leaves_the_session_in_its_native_one(
+    appium_server: AppiumServer, tmp_path: Path
+) -> None:
+    app = tmp_path / "hybrid.xml"
+    node = '<node class="android.webkit.WebView" package="org.shop" bounds="[0,0][400,800]"/>'
+    page = "<MockWebView><html><body><p>Terms</p></body></html></MockWebView>"
+    app.write_text(f'<app width="400" height="800"><hierarchy>{node}</hierarchy>{page}</app>', encoding="utf-8")
+    driver: Any = open_session(appium_server, fake_capabilities(app))
+    phone = AppiumPhone(handle(driver, web=False), timeout_s=20)
+    try:
+        assert any(name.startswith("WEBVIEW") for name in driver.contexts)
+        assert phone.page("org.shop") is None
+        assert driver.context == "NATIVE_APP"
+        assert b"android.webkit.WebView" in phone.source()
+    finally:
+        phone.close()
+        close_session(driver)

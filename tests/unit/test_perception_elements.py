@@ -150,6 +150,17 @@ def test_older_uia_tags_are_read_alike() -> None:
     assert brief(found) == [("row", "General")]
 
 
+def test_on_apple_tv_the_focus_is_shown() -> None:
+    cells = "".join(
+        f'<XCUIElementTypeCell label="{name}" hasFocus="{focus}" x="{x}" y="0" width="90" height="90"/>'
+        for name, focus, x in (("Films", "false", 0), ("Music", "true", 100))
+    )
+    assert [(e.label, e.interactive, e.focused) for e in ios(cells).elements] == [
+        ("Films", True, False),
+        ("Music", True, True),
+    ]
+
+
 def test_where_nothing_can_be_touched_what_can_be_focused_acts_and_the_focus_is_shown() -> None:
     tiles = "".join(
         view("FrameLayout", f"[{n * 100},0][{n * 100 + 90},90]", text(name, f"[{n * 100},0][{n * 100 + 90},90]"),
