@@ -144,7 +144,7 @@ async def test_device_that_cannot_be_opened_says_why(appium_server: AppiumServer
     for url, capabilities, reason in (
         (appium_server.url, absent, "ENOENT"),
         (appium_server.url, {}, "Could not find a driver for automationName 'UiAutomator2'"),
-        (f"http://127.0.0.1:{free_port()}", absent, "Connection refused"),
+        (f"http://127.0.0.1:{free_port()}", absent, "no Appium server answers at http"),
     ):
         session = PhoneSession(DeviceConfig(alias="a", url=url, capabilities=capabilities), ExecutorSettings())
         with pytest.raises(DeviceFailed, match=reason):

@@ -9,7 +9,7 @@ from integration.appium_phone import AppiumPhone, OpenPhone, labelled, target_of
 from integration.appium_server import chromium_capabilities
 from selenium.common.exceptions import WebDriverException
 
-from apex_executor.errors import ActCutShort
+from apex_executor.errors import ActCutShort, ActRefused
 from apex_executor.failures import classify
 from apex_executor.outcomes import Failure
 from apex_schemas.actions import Back, DeviceAction, Home, InputText, LaunchApp, PressKey, Scroll, Swipe, Tap
@@ -156,14 +156,36 @@ async def test_link_leads_to_the_next_page_and_back_returns(page_phone: OpenPage
     assert "Counter" in (await phone.scene()).page
 
 
-@pytest.mark.parametrize("action", [LaunchApp(app="Settings"), Home(), PressKey(key="enter")])
+@pytest.mark.parametrize("action", [LaunchApp(app="Settings"), Home(), PressKey(key="app_switch")])
 async def test_app_and_key_acts_are_told_as_not_supported_and_the_session_lives(
     page_phone: OpenPage, action: DeviceAction
 ) -> None:
     phone = await page_phone("counter.html")
-    failure = await failure_of(phone, action)
-    assert (failure.code, failure.acted, failure.session_dead) == ("NOT_SUPPORTED", False, False)
+    with pytest.raises(ActRefused) as refused:
+        await phone.act(action)
+    assert refused.value.code == "NOT_SUPPORTED"
     assert "Counter" in (await phone.scene()).page
+
+
+async def test_target_under_something_is_refused_and_one_that_moved_is_followed(page_phone: OpenPage) -> None:
+    phone = await page_phone("counter.html")
+    add = labelled(await phone.scene(), "Add one")
+    phone.driver.execute_script("document.getElementById('add').style.top = '130px'")
+    await tap_on(phone, add)
+    assert count(phone) == "1"
+    phone.driver.execute_script(
+        "document.body.insertAdjacentHTML('beforeend', '<div id=banner style=\"position:fixed;inset:0\"></div>')"
+    )
+    with pytest.raises(ActRefused, match="OCCLUDED: button 'Add one' lies under banner now"):
+        await tap_on(phone, add)
+    phone.driver.execute_script("document.getElementById('banner').remove()")
+    phone.driver.execute_script("document.getElementById('add').style.top = '5000px'")
+    with pytest.raises(ActRefused, match="OFF_SCREEN"):
+        await tap_on(phone, add)
+    phone.driver.execute_script("document.getElementById('add').remove()")
+    with pytest.raises(ActRefused, match="STALE_SCENE"):
+        await tap_on(phone, add)
+    assert count(phone) == "1"
 
 
 async def test_point_outside_the_page_is_told_as_off_screen(page_phone: OpenPage) -> None:

@@ -23,6 +23,7 @@ touches the phone."""
 _READS: Final = frozenset((
     Command.FIND_ELEMENT, Command.FIND_ELEMENTS, Command.W3C_GET_ACTIVE_ELEMENT, Command.GET_WINDOW_RECT,
     Command.GET_ELEMENT_RECT, Command.GET_ELEMENT_TEXT, Command.GET_ELEMENT_ATTRIBUTE, Command.GET_ELEMENT_PROPERTY,
+    Command.GET_ELEMENT_TAG_NAME,
 ))  # fmt: skip
 _READING_SCRIPTS: Final = (
     "return ", "mobile: isAppInstalled", "mobile: queryAppState", "mobile: deviceScreenInfo", "mobile: listApps",

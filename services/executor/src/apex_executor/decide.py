@@ -13,7 +13,7 @@ from apex_schemas.actions import DescribeScreen, FinishTask, Look
 from apex_schemas.devices import DeviceRecord
 from apex_schemas.scene import Scene
 from apex_schemas.steps import PlannedStep, Timings, WorldEvent
-from apex_schemas.subjects import Kind
+from apex_schemas.subjects import Kind, Slot
 from apex_schemas.task import TaskFinished
 
 _SUMMARY_ELEMENTS: Final = 80
@@ -161,6 +161,23 @@ def late(newest: Kind, *, waited_s: float, running_s: float, timeout_s: float, l
     if waited_s >= limit:
         return Late(stage, f"{stage} gave no answer within {limit:g} s; see its log and health")
     return min(limit - waited_s, timeout_s - running_s)
+
+
+def next_slots(newest: Slot) -> tuple[Slot, ...]:
+    """What is to be filled after this slot."""
+    match newest.kind:
+        case "started":
+            return (newest.sibling("scene"),)
+        case "event":
+            return (newest.sibling("scene", later=1),)
+        case "scene":
+            return (newest.sibling("planned"),)
+        case "planned":
+            return newest.sibling("acting"), newest.sibling("event")
+        case "acting":
+            return (newest.sibling("event"),)
+        case "finished":
+            return ()
 
 
 def turns_of(newest: Kind, turn: int | None) -> int:

@@ -5,7 +5,7 @@ told as filled or empty and never repeated.
 """
 
 import time
-from typing import Final
+from typing import Final, cast
 
 from appium.webdriver.webelement import WebElement
 from selenium.common.exceptions import (
@@ -23,6 +23,8 @@ from apex_schemas.actions import InputText
 from apex_schemas.geometry import Point
 from apex_schemas.steps import Target
 
+_NO_FIELDS: Final = frozenset(("body", "html"))
+"""What a browser calls active when nothing is."""
 _HIDING: Final = frozenset("•*●")
 _DONE: Final = Outcome(success=True)
 
@@ -51,9 +53,10 @@ def _field(phone: Phone, action: InputText, target: Target | None, *, verify: bo
             return found
         press(phone, place)
     try:
-        return phone.driver.switch_to.active_element  # pyright: ignore[reportReturnType]
+        active = cast("WebElement", phone.driver.switch_to.active_element)
     except NoSuchElementException:
         return None
+    return None if phone.web and active.tag_name in _NO_FIELDS else active
 
 
 def _field_at(phone: Phone, target: Target | None, place: Point) -> WebElement | None:

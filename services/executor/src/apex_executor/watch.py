@@ -90,8 +90,8 @@ class Watch:
             self._sights.forget(slot.task)
             self._sights.forget(f"{slot.task} runs")
             return Done()
-        if isinstance(newest.body, Unreadable):
-            await self._end_unreadable(newest, newest.body, goal=request.goal)
+        if (broken := await self._broken(newest)) is not None:
+            await self._end_unreadable(newest, broken, goal=request.goal)
             return Later(_AGAIN_S)
         state = (newest.sequence, await self._sign_of_life(newest))
         verdict = decide.late(
@@ -107,9 +107,19 @@ class Watch:
         await self._endings.end(newest, status="failed", reason=verdict.reason, stage=verdict.stage, goal=request.goal)
         return Later(_AGAIN_S)
 
-    async def _end_unreadable(self, newest: Entry, body: Unreadable, *, goal: str) -> None:
+    async def _broken(self, newest: Entry) -> Entry | None:
+        """A slot that holds something else than its kind: the newest, or one that is to be filled next."""
+        if isinstance(newest.body, Unreadable):
+            return newest
+        for slot in decide.next_slots(newest.slot):
+            entry = await self._log.read(slot)
+            if entry is not None and isinstance(entry.body, Unreadable):
+                return entry
+        return None
+
+    async def _end_unreadable(self, newest: Entry, broken: Entry, *, goal: str) -> None:
         """Nobody can go on from a slot that holds something else."""
-        reason = f"the slot {newest.slot.kind} of turn {newest.slot.turn} cannot be read: {body.reason}"
+        reason = f"the slot {broken.slot.kind} of turn {broken.slot.turn} cannot be read: {broken.body.reason}"
         log.error("task %s: %s", newest.slot.task, reason)
         await self._endings.end(newest, status="failed", reason=reason, stage="executor", goal=goal)
 
@@ -138,7 +148,7 @@ class Watch:
         newest = await self._log.newest(None, asked.task)
         if newest is not None:
             if isinstance(newest.body, Unreadable) and newest.slot.kind != "finished":
-                await self._end_unreadable(newest, newest.body, goal=asked.request.goal)
+                await self._end_unreadable(newest, newest, goal=asked.request.goal)
             return await self._known(newest, asked, delivery)
         pool = delivery.subject.partition(".")[2]
         record = await self._record(pool)
