@@ -19,6 +19,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STATE = ROOT / ".apex"
 LOG = STATE / "install.log"
+UNPACKED = LOG.parent / "unpacked"
 UNFINISHED = VENV / "apex-installing"
 MEMBERS = (
     "schemas",
@@ -86,6 +87,7 @@ def _install(level: str, stamp: str) -> None:
     for name in LEVELS[: LEVELS.index(level) + 1]:
         (VENV / f"apex-{name}").write_text(stamp)
     UNFINISHED.unlink()
+    shutil.rmtree(UNPACKED, ignore_errors=True)
     say(f"ready after {time.monotonic() - began:.0f} s")
 
 
@@ -137,6 +139,8 @@ def _pip(what: str, arguments: list[str], *, progress: bool = False) -> None:
 
 def _run(what: str, command: list[str], *, mode: str = "a", progress: bool = False) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    UNPACKED.mkdir(parents=True, exist_ok=True)
+    environment["TMPDIR"] = str(UNPACKED)  # pip leaves its folders behind when it is interrupted: in the clone, then
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
     )

@@ -22,7 +22,7 @@ from apex_schemas.steps import PlannedStep, WorldEvent
 from apex_schemas.task import TaskFinished, TaskRequest
 
 PHONE: Final = "sim-1"
-TASK_SECONDS: Final = 300
+TASK_SECONDS: Final = 180
 STORED_SECONDS: Final = 15.0
 
 
@@ -37,20 +37,12 @@ class Watched(msgspec.Struct, kw_only=True):
 async def watch(goal: Goal, stack: Stack, client: Client, console: Console, progress: Progress) -> Watched:
     before = await stack.phones.state(PHONE)
     task = new_task_id()
-    decided: list[TimelineStep] = []
-    end: TaskFinished | None = None
     progress.tell("looking at the screen for the first time")
     try:
-        async with client.following(task) as happenings, asyncio.timeout(TASK_SECONDS + 30):
-            await client.submit(TaskRequest(goal=goal.text, task=task, timeout_s=TASK_SECONDS), "any")
-            async for happening in happenings:
-                if (step := _progress(happening, progress)) is not None:
-                    decided.append(step)
-                if isinstance(happening.body, TaskFinished):
-                    end = happening.body
+        async with asyncio.timeout(TASK_SECONDS + 30):
+            decided, end = await stack.while_running(_follow(goal, task, client, progress))
     except TimeoutError:
         raise NotReady(f"the task {goal.text!r} did not end", TASK_SECONDS + 30, stack.logs) from None
-    assert end is not None
     stored = await _stored(client, task, len(decided))
     console.print(render.timeline(stored))
     truth = goal.truth(before, await stack.phones.state(PHONE))
@@ -58,6 +50,19 @@ async def watch(goal: Goal, stack: Stack, client: Client, console: Console, prog
     console.print(styled(mark, f"asked past the system, the phone itself says: {truth.sentence}\n"))
     wrong = [goal.unexpected(end), None if truth.holds else f"the phone says otherwise: {truth.sentence}"]
     return Watched(decided=decided, stored=stored, problems=[problem for problem in wrong if problem])
+
+
+async def _follow(goal: Goal, task: str, client: Client, progress: Progress) -> tuple[list[TimelineStep], TaskFinished]:
+    """Submit the goal and see it through; what was decided, and how it ended."""
+    decided: list[TimelineStep] = []
+    async with client.following(task) as happenings:
+        await client.submit(TaskRequest(goal=goal.text, task=task, timeout_s=TASK_SECONDS), "any")
+        async for happening in happenings:
+            if (step := _progress(happening, progress)) is not None:
+                decided.append(step)
+            if isinstance(happening.body, TaskFinished):
+                return decided, happening.body
+    raise AssertionError("a followed task ends")
 
 
 def _progress(happening: Happening, progress: Progress) -> TimelineStep | None:

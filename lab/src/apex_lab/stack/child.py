@@ -19,6 +19,9 @@ from apex_lab.stack.errors import ServiceFailed
 STOP_SECONDS: Final = 8.0
 SETTLED_SECONDS: Final = 30.0
 """A process that ran this long is started again without delay."""
+QUICK_SECONDS: Final = 3.0
+QUICK_ENDS: Final = 4
+"""A process that ends by itself so soon, and so often in a row, has a fault that no new start cures."""
 FIRST_BACKOFF_S: Final = 0.2
 LONGEST_BACKOFF_S: Final = 10.0
 SETUP_FAULT: Final = 2
@@ -109,6 +112,7 @@ class Child:
     async def _keep_running(self) -> None:
         backoff = FIRST_BACKOFF_S
         loop = asyncio.get_running_loop()
+        quick_ends = 0
         while True:
             assert self._process is not None
             began = loop.time()
@@ -117,6 +121,11 @@ class Child:
             if code == SETUP_FAULT and ran < SETTLED_SECONDS:
                 self.failed.set_exception(ServiceFailed(self.name, "cannot run with its settings", self.log))
                 self.failed.exception()  # marked as seen: whoever awaits it still gets it
+                return
+            quick_ends = quick_ends + 1 if ran < QUICK_SECONDS and code > 0 else 0
+            if quick_ends == QUICK_ENDS:
+                self.failed.set_exception(ServiceFailed(self.name, f"ended {QUICK_ENDS} times at its start", self.log))
+                self.failed.exception()
                 return
             backoff = FIRST_BACKOFF_S if ran > SETTLED_SECONDS else backoff
             self._report(f"{self.name} ended with code {code}; starting it again in {backoff:g} s (log: {self.log})")

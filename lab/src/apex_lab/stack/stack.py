@@ -12,11 +12,11 @@ import asyncio
 import fcntl
 import os
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from apex_bus.connection import Bus, connect
 from apex_bus.credentials import Credentials, write_credentials
@@ -33,6 +33,8 @@ from apex_lab.stack.http import Handsets, answers
 from apex_lab.stack.services import Device, Model, Wiring
 from apex_schemas.queries import TasksQuery
 from apex_schemas.subjects import Identity
+
+Result = TypeVar("Result")
 
 READY_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.1
@@ -134,16 +136,20 @@ class Stack:
 
     async def ready(self, seconds: float = READY_SECONDS) -> None:
         """Return when every phone is ready and the decision-log answers. Raises NotReady, ServiceFailed."""
+        await self.while_running(self._until_ready(seconds))
+
+    async def while_running(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """What `work` comes to. Raises ServiceFailed when a process cannot be kept running meanwhile."""
         failures = [child.failed for child in self.children.values()]
-        waiting = asyncio.ensure_future(self._until_ready(seconds))
+        working = asyncio.ensure_future(work)
         try:
-            await asyncio.wait({waiting, *failures}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({working, *failures}, return_when=asyncio.FIRST_COMPLETED)
             for failure in failures:
                 if failure.done():
                     await failure
-            await waiting
+            return await working
         finally:
-            waiting.cancel()
+            working.cancel()
 
     # -- how it comes up
 
