@@ -65,6 +65,14 @@ def test_a_view_in_pixels_among_points_is_brought_to_points(scale: int, known: b
     assert any("pixels" in step for step in scene.recovery)
 
 
+@pytest.mark.parametrize("far", ["1e308", "9" * 400, "9" * 5_000, "nan", "-1e999", "12_0", " 7 ", ""])
+def test_a_place_that_is_no_number_or_too_far_away_costs_no_scene(far: str) -> None:
+    cell = f'<XCUIElementTypeCell label="Odd" x="{far}" y="0" width="10" height="{far}"/>'
+    scene = perceive(app(GO + cell), View(window=Size(width=375, height=667), scale=3))
+    assert named(scene, "Go").tap_point == Point(x=180, y=120)
+    assert len(scene.elements) == 2
+
+
 def test_a_long_page_in_points_is_not_taken_for_pixels() -> None:
     row = tag("Cell", 0, 900, 375, 44, label="Further down")
     scene = perceive(app(tag("Table", 0, 0, 375, 2001, row)), View(window=Size(width=375, height=667), scale=3))

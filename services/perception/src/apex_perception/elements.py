@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from apex_perception import acting, labels, regions, roles, scrolling, zones
-from apex_perception.geometry import Covers, area, largest_free, paint_ranks, visible
+from apex_perception import acting, labels, regions, roles, scrolling, tapping, zones
+from apex_perception.geometry import Covers, area, paint_ranks, visible
 from apex_perception.nodes import TEXT_LIMIT, Box, Tree
 from apex_perception.regions import Regions
+from apex_perception.tapping import Taps
 from apex_schemas.geometry import Bounds, Point
 from apex_schemas.scene import Element, Keyboard, Screen
 
@@ -66,8 +67,13 @@ class _Builder:
         self._name_overlays(entries)
         entries = [entry for entry in entries if not (entry.role == "text" and entry.index in self.labels.taken)]
         entries = self._within_budget(entries)
-        covers = self._covers()
-        made = self._elements(entries, covers)
+        above = (*self.zones.keyboards, *self.zones.dialogs, *self.zones.raised)
+        covers = tapping.covers(self.tree, self.seen, self.acting.flags, above)
+        taps = Taps(
+            self.tree, self.boxes, self.seen, self.ranks, Covers(self.tree, self.seen, self.ranks, self.screen, covers),
+            modal=self.modal,
+        )  # fmt: skip
+        made = self._elements(entries, taps)
         last = self.modal if self.modal is not None else max(self.zones.dialogs, default=None)
         top = next((entry.label for entry in entries if entry.index == last), None)
         bars = [index for index in self.zones.bars if not self.nodes[index].web]
@@ -211,22 +217,7 @@ class _Builder:
         left, top, right, bottom = self.screen
         return max(top - box[3], box[1] - bottom, left - box[2], box[0] - right, 0)
 
-    def _covers(self) -> Covers:
-        covers = {
-            index
-            for index, acts in enumerate(self.acting.flags)
-            if acts and not self.nodes[index].web and (self.nodes[index].shown or self.tree.dialect == "ios")
-        }
-        for zone in {*self.zones.keyboards, *self.zones.dialogs, *self.zones.raised}:
-            node = self.nodes[zone]
-            if node.web:
-                continue
-            window = node.parent < 0 and self.tree.dialect != "ios"  # on iOS that is the application itself
-            if window or node.kind in ("bar", "tabs", "dialog", "keyboard"):
-                covers.add(zone)
-        return Covers(self.tree, self.seen, self.ranks, self.screen, covers)
-
-    def _elements(self, entries: list[_Entry], covers: Covers) -> dict[int, Element]:
+    def _elements(self, entries: list[_Entry], taps: Taps) -> dict[int, Element]:
         made: dict[int, Element] = {}
         open_: list[tuple[int, str]] = []  # ends and ids of the entries around the current one
         inner: dict[int, list[int]] = {}
@@ -238,12 +229,12 @@ class _Builder:
                 open_.pop()
             parent = open_[-1][1] if open_ else None
             id_ = f"e{number}"
-            made[entry.index] = self._element(id_, entry, parent, len(open_), covers, inner.get(entry.index, ()))
+            made[entry.index] = self._element(id_, entry, parent, len(open_), taps, inner.get(entry.index, ()))
             open_.append((self.ends[entry.index], id_))
         return made
 
     def _element(
-        self, id_: str, entry: _Entry, parent: str | None, depth: int, covers: Covers, inner: Sequence[int]
+        self, id_: str, entry: _Entry, parent: str | None, depth: int, taps: Taps, inner: Sequence[int]
     ) -> Element:
         node, index = self.nodes[entry.index], entry.index
         box = self.boxes[index]
@@ -255,7 +246,7 @@ class _Builder:
         elif shown is None or (not node.shown and self.tree.dialect != "ios"):
             obstacle = "off_screen"
         else:
-            tap = self._tap_point(index, shown, covers, inner)
+            tap = taps.point(index, shown, inner)
             obstacle = None if tap else "occluded"
         place = shown or box
         state = self.acting.state_of.get(index)
@@ -275,44 +266,9 @@ class _Builder:
             more=scrolling.beyond(self.tree, index, self.boxes) if node.scrollable else (),
         )  # fmt: skip
 
-    def _tap_point(self, index: int, box: Box, covers: Covers, inner: Sequence[int]) -> Point | None:
-        if self.modal is not None and not self._reaches_past(index, self.modal):
-            return None
-        over = [cover for other in covers.over(index, box) if (cover := self.seen[other]) is not None]
-        node = self.nodes[index]
-        if node.covered:
-            return None
-        if node.tap is not None and (whole := self.boxes[index]) is not None:
-            tried = _at(node.tap, whole, box)
-            if not any(_holds(cover, tried) for cover in over):
-                return tried
-        free = largest_free(box, over) if over else box
-        if free is None:
-            return None
-        parts = [part for other in inner if (part := self.seen[other]) is not None]
-        if parts:  # what acts inside it is left free if that leaves anything; it never covers
-            free = largest_free(box, (*over, *parts)) or free
-        return Point(x=(free[0] + free[2]) // 2, y=(free[1] + free[3]) // 2)
-
-    def _reaches_past(self, index: int, modal: int) -> bool:
-        """Whether a modal dialog leaves a node alone: it lies in it, around it, or is painted above it."""
-        inside = modal <= index < self.ends[modal] or index <= modal < self.ends[index]
-        return inside or self.ranks[index] > self.ranks[modal]
-
     def _keyboard(self) -> Keyboard | None:
         for zone in self.zones.keyboards:
             box = self.seen[zone]
             if box is not None:
                 return Keyboard(bounds=Bounds(left=box[0], top=box[1], right=box[2], bottom=box[3]), keys=self.keys)
         return None
-
-
-def _at(share: tuple[float, float], whole: Box, part: Box) -> Point:
-    """The point at these shares of a box, kept within the part of it that is seen."""
-    x = whole[0] + int(share[0] * (whole[2] - whole[0]))
-    y = whole[1] + int(share[1] * (whole[3] - whole[1]))
-    return Point(x=min(max(x, part[0]), part[2] - 1), y=min(max(y, part[1]), part[3] - 1))
-
-
-def _holds(box: Box, point: Point) -> bool:
-    return box[0] <= point.x < box[2] and box[1] <= point.y < box[3]
