@@ -13,11 +13,12 @@ from apex_bus.connection import FENCE_REFUSALS, Bus, Refused
 from apex_bus.errors import LogUnavailable
 from apex_bus.tracing import headers as trace_headers
 from apex_schemas import envelope
-from apex_schemas.errors import LogTorn, Undecodable
-from apex_schemas.steps import WorldEvent, WorldState
+from apex_schemas.errors import LogTorn, SubjectMismatch, Undecodable, WireError
+from apex_schemas.scene import Scene
+from apex_schemas.steps import ActIntent, PlannedStep, WorldEvent, WorldState
 from apex_schemas.structs import Wire
-from apex_schemas.subjects import Slot, finished, parse_slot, started
-from apex_schemas.task import TaskStarted
+from apex_schemas.subjects import KINDS, Slot, finished, parse_slot, started
+from apex_schemas.task import TaskFinished, TaskStarted
 from apex_schemas.world import fold
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,12 @@ class Entry(NamedTuple):
     sequence: int
     timestamp_ns: int
     attempt: str
+
+
+class Unreadable(NamedTuple):
+    """The body of a slot that holds something else than its kind: it stays so, and its task cannot go on."""
+
+    reason: str
 
 
 class Filled(NamedTuple):
@@ -65,12 +72,35 @@ class _Message(Protocol):
     def timestamp_ns(self) -> int: ...
 
 
+_HOLDS: Final = {
+    "started": TaskStarted,
+    "scene": Scene,
+    "planned": PlannedStep,
+    "acting": ActIntent,
+    "event": WorldEvent,
+    "finished": TaskFinished,
+}
+
+
 def entry_of(message: _Message) -> Entry:
     """Decode a slot and hold it against its subject. Raises WireError."""
     slot = parse_slot(message.subject)
     decoded = envelope.decode(message.data)
     envelope.check_subject(decoded, message.subject, task=slot.task, device=slot.device, turn=slot.turn)
+    if not isinstance(decoded.body, _HOLDS[slot.kind]):
+        raise SubjectMismatch(message.subject, f"a {decoded.kind}")
     return Entry(slot, decoded.body, message.sequence, message.timestamp_ns, decoded.attempt)
+
+
+def _whatever(message: _Message) -> Entry:
+    """A slot with what it holds, be it Unreadable."""
+    try:
+        return entry_of(message)
+    except WireError as error:
+        _, device, task, turn, kind = (*message.subject.split("."), "", "", "", "")[:5]
+        named = KINDS[KINDS.index(kind)] if kind in KINDS else "event"
+        slot = Slot(device=device, task=task, kind=named, turn=int(turn) if turn.isdecimal() else None)
+        return Entry(slot, Unreadable(str(error)), message.sequence, message.timestamp_ns, "")
 
 
 class TaskLog:
@@ -116,27 +146,36 @@ class TaskLog:
             await asyncio.sleep(min(0.01 * 2**tries, 0.25))
 
     async def read(self, slot: Slot) -> Entry | None:
-        """What a slot holds. None is no proof of absence on a replicated stream."""
+        """What a slot holds, be it Unreadable. None is no proof of absence on a replicated stream."""
         stored = await self._bus.get("TASKS", slot.subject)
-        return None if stored is None else entry_of(stored)
+        return None if stored is None else _whatever(stored)
 
     async def newest(self, device: str | None, task: str) -> Entry | None:
-        """The newest slot of a task; without the device of whichever device has it."""
+        """The newest slot of a task, be it Unreadable; without the device of whichever device has it."""
         stored = await self._bus.get("TASKS", f"task.{device or '*'}.{task}.>")
-        return None if stored is None else entry_of(stored)
+        return None if stored is None else _whatever(stored)
 
     async def ended(self, task: str, *, device: str | None = None) -> Entry | None:
-        """The `finished` of a task, wherever it ended."""
+        """The `finished` of a task, wherever it ended. One that cannot be read is an end all the same: a failure."""
         if device is not None:
-            return await self.read(finished(device, task))
-        stored = await self._bus.get("TASKS", f"task.*.{task}.end.finished")
-        return None if stored is None else entry_of(stored)
+            entry = await self.read(finished(device, task))
+        else:
+            stored = await self._bus.get("TASKS", f"task.*.{task}.end.finished")
+            entry = None if stored is None else _whatever(stored)
+        if entry is None or not isinstance(entry.body, Unreadable):
+            return entry
+        reason = f"the end of the task cannot be read: {entry.body.reason}"
+        at_ms = entry.timestamp_ns // 1_000_000
+        end = TaskFinished(status="failed", turns=0, finished_at_ms=at_ms, by="", reason=reason, failure_reason=reason)
+        return entry._replace(body=end)
 
     async def started_entry(self, device: str, task: str) -> Entry:
         """The first slot of a task. Raises LogTorn when it cannot be read."""
         entry = await self._cached(started(device, task))
         if entry is None:
             raise LogTorn(task, 1, 0)
+        if not isinstance(entry.body, TaskStarted):
+            raise Undecodable(entry.slot.subject, "not a TaskStarted")
         return entry
 
     async def started(self, device: str, task: str) -> TaskStarted:
