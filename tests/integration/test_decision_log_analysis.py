@@ -59,6 +59,18 @@ async def test_the_reader_reads_views_and_no_table(postgres: Postgres) -> None:
         await connection.close()
 
 
+async def test_the_services_own_role_exports(postgres: Postgres) -> None:
+    await migrate.make_roles(postgres.dsn, {})
+    await _filled(postgres)
+    connection = await asyncpg.connect(postgres.dsn)
+    try:
+        await connection.execute("set role apex_writer")
+        for view in VIEWS:
+            await connection.fetch(f"select * from {view}")
+    finally:
+        await connection.close()
+
+
 async def test_the_export_writes_each_row_once_as_a_line_of_json(postgres: Postgres) -> None:
     await _filled(postgres)
     for what in SOURCES:

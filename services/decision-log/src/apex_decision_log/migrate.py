@@ -38,19 +38,20 @@ _GRANT: Final = """
 do $$
 declare
     name text;
+    role text;
 begin
     if exists (select from pg_roles where rolname = 'apex_writer') then
         for name in select tablename from pg_tables where schemaname = current_schema() and tablename in ({tables}) loop
             execute format('grant select, insert, update on %I to apex_writer', name);
         end loop;
     end if;
-    if exists (select from pg_roles where rolname = 'apex_reader') then
+    for role in select rolname from pg_roles where rolname in ('apex_reader', 'apex_writer') loop
         for name in
             select viewname from pg_views where schemaname = current_schema() and starts_with(viewname, 'v_')
         loop
-            execute format('grant select on %I to apex_reader', name);
+            execute format('grant select on %I to %I', name, role);
         end loop;
-    end if;
+    end loop;
 end
 $$
 """
