@@ -57,7 +57,9 @@ class AppiumServer:
 
 
 @contextlib.contextmanager
-def running_appium(install: components.AppiumInstall, home: Path) -> Generator[AppiumServer, None, None]:
+def running_appium(
+    install: components.AppiumInstall, home: Path, *arguments: str
+) -> Generator[AppiumServer, None, None]:
     """Start a server on a free port of the loopback, wait for /status, end its whole process group at the end."""
     for driver in DRIVERS:
         link = home / "node_modules" / driver
@@ -65,7 +67,7 @@ def running_appium(install: components.AppiumInstall, home: Path) -> Generator[A
         link.symlink_to(install.modules / driver)
     port, log = free_port(), home / "appium.log"
     command = [install.node, install.modules / "appium" / "index.js", "server"]
-    command += ["--address", "127.0.0.1", "--port", str(port), "--log-no-colors"]
+    command += ["--address", "127.0.0.1", "--port", str(port), "--log-no-colors", *arguments]
     with log.open("wb") as sink:
         process = subprocess.Popen(
             command,

@@ -5,6 +5,7 @@ import json
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -31,8 +32,8 @@ class LyingServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, behaviour: Behaviour) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, behaviour: Behaviour, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
         self.behaviour = behaviour
         self.arrived: list[str] = []
         self.ended = threading.Event()
@@ -179,6 +180,14 @@ AS_IT_CAME = {
     "argument": (error(400, "invalid argument"), ("REFUSED_BY_DRIVER", False, False)),
     "command": (error(404, "unknown command"), ("NOT_SUPPORTED", False, False)),
     "method": (error(405, "unknown method"), ("NOT_SUPPORTED", False, False)),
+    "closed-window": (error(404, "no such window"), ("SESSION_LOST", False, True)),
+    "under": (error(400, "element click intercepted"), ("OCCLUDED", False, False)),
+    "mobile": (error(500, "unknown error", "Unsupported execute method 'mobile: x'"), ("NOT_SUPPORTED", False, False)),
+    "letters": (
+        error(500, "unknown error", "Error executing adbExec. Command 'adb shell input text' exited with code 255"),
+        ("TEXT_REFUSED", False, False),
+    ),
+    "offline": (error(500, "unknown error", "adb: device offline"), (UNKNOWN, None, True)),
     "script": (error(500, "javascript error"), ("NOT_SUPPORTED", False, False)),
     "dialog": (error(500, "unexpected alert open"), ("DIALOG_CLOSED", False, False)),
 }
@@ -193,6 +202,35 @@ def test_act_is_sent_once_and_its_end_told_for_what_it_proves(
         assert failure[:3] == meaning
         assert server.arrived == ["POST /session/s/actions"]
         assert "<html>" not in failure.message
+
+
+def test_request_that_found_nobody_is_tried_again_within_the_acts_time_and_sent_once() -> None:
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        port = place.getsockname()[1]
+    with lying_server(answer(200, None)) as server:
+        phone = opened(server)
+    began = time.monotonic()
+    phone.guard(lambda _: 2.0 - (time.monotonic() - began))
+    phone.driver.command_executor._url = f"http://127.0.0.1:{port}"  # pyright: ignore
+    late = threading.Timer(0.4, lambda: returned.append(LyingServer(answer(200, None), port)))
+    returned: list[LyingServer] = []
+    late.start()
+
+    def serve_when_there() -> None:
+        late.join()
+        returned[0].serve_forever(poll_interval=0.02)
+
+    thread = threading.Thread(target=serve_when_there, daemon=True)
+    thread.start()
+    try:
+        assert perform(phone, Tap(at=Point(x=1, y=2)), None, verify=True).success
+    finally:
+        late.join()
+        returned[0].end()
+        returned[0].server_close()
+        thread.join()
+    assert returned[0].arrived == ["POST /session/s/actions"]
 
 
 def test_act_is_known_not_done_where_nobody_listens() -> None:

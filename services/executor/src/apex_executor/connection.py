@@ -54,7 +54,7 @@ class Connection(AppiumConnection):
         if self.gate is not None:
             config.timeout = max(_LEAST_S, min(usual, self.gate(touches(command, params))))  # pyright: ignore[reportAttributeAccessIssue]
         try:
-            answer = cast("dict[str, Any]", super().execute(command, params))  # pyright: ignore[reportUnknownMemberType]
+            answer = cast("dict[str, Any]", super().execute(command, dict(params)))  # pyright: ignore
         finally:
             config.timeout = usual
         if not is_appium(answer):
