@@ -205,14 +205,10 @@ def test_act_is_sent_once_and_its_end_told_for_what_it_proves(
 
 
 def test_request_that_found_nobody_is_tried_again_within_the_acts_time_and_sent_once() -> None:
-    with socket.socket() as place:
-        place.bind(("127.0.0.1", 0))
-        port = place.getsockname()[1]
     with lying_server(answer(200, None)) as server:
         phone = opened(server)
-    began = time.monotonic()
+    port, began = server.server_port, time.monotonic()
     phone.guard(lambda _: 2.0 - (time.monotonic() - began))
-    phone.driver.command_executor._url = f"http://127.0.0.1:{port}"  # pyright: ignore
     late = threading.Timer(0.4, lambda: returned.append(LyingServer(answer(200, None), port)))
     returned: list[LyingServer] = []
     late.start()
