@@ -40,19 +40,15 @@ def tree(markup: Markup) -> Tree:
     """The neutral tree. Tags that stand for no view (`hierarchy` and the like) vanish; their hints are kept."""
     nodes: list[Node] = []
     kept: list[int] = []  # by tag: the index of its node, or of its nearest ancestor that has one
-    depths: list[int] = []
     size, turns = None, None
     for tag in markup.tags:
         above = kept[tag.parent] if tag.parent >= 0 else -1
         if tag.name in _ROOTS and "bounds" not in tag.attributes:
             size, turns = size or _size(tag), turns if turns is not None else _turns(tag)
             kept.append(above)
-            depths.append(0)
             continue
-        depth = depths[tag.parent] + 1 if above >= 0 else 0
         kept.append(len(nodes))
-        depths.append(depth)
-        nodes.append(_node(tag, above, depth))
+        nodes.append(_node(tag, above, nodes[above].depth + 1 if above >= 0 else 0))
     guessed = size or _extent(nodes)
     return Tree(
         nodes=nodes, ends=ends_of(nodes), dialect="android", size=guessed, stated=size is not None, turns=turns,
