@@ -10,16 +10,19 @@ from integration.conftest import Nats
 
 from apex_bus.connection import Bus, Refused
 from apex_bus.errors import LogUnavailable
-from apex_bus.tasklog import Filled, Taken, TaskLog
+from apex_bus.tasklog import Filled, Taken, TaskLog, Unreadable
 from apex_schemas import actions, envelope
-from apex_schemas.errors import LogTorn, SubjectMismatch
+from apex_schemas.errors import LogTorn
+from apex_schemas.geometry import Size
 from apex_schemas.ids import new_attempt, new_task_id
+from apex_schemas.scene import Scene, Screen
 from apex_schemas.steps import ActIntent, PlannedStep, WorldEvent
 from apex_schemas.subjects import Slot, finished, started
 
 LOOK = actions.Look(code="TEST", reason="a test")
 STEP = PlannedStep(action=LOOK, page="Settings")
 EVENT = WorldEvent(action=LOOK, success=True)
+SCENE = Scene(app=None, page="p", screen=Screen(size=Size(width=1, height=1)))
 INTENT = ActIntent(action=actions.Back(), session="s", deadline_ms=1_000)
 
 
@@ -46,7 +49,7 @@ async def test_slot_that_another_attempt_filled_is_taken_and_says_by_what(nats_s
 async def test_own_write_whose_acknowledgement_was_lost_counts_as_filled(nats_server: Nats, kind: Any) -> None:
     async with provisioned(nats_server.url) as bus:
         place = slot(kind, None if kind == "finished" else 0)
-        body: Any = {"started": start(place.task), "finished": end()}.get(kind, STEP)
+        body: Any = {"started": start(place.task), "finished": end(), "scene": SCENE, "event": EVENT}.get(kind, STEP)
         data = envelope.encode(body, task=place.task, device=place.device, turn=place.turn, attempt="mine")
         sequence = await bus.publish(place.subject, data)  # stored; its writer hears nothing of it
         assert await TaskLog(bus).fill(place, body, attempt="mine") == Filled(sequence)
@@ -153,8 +156,26 @@ async def test_message_of_another_slot_that_was_published_again_here_is_not_beli
         place, forged = slot("planned", 0), slot("planned", 1)
         data = envelope.encode(STEP, task=place.task, device=place.device, turn=0, attempt="a")
         await bus.publish(forged.subject, data)
-        with pytest.raises(SubjectMismatch):
-            await TaskLog(bus).read(forged)
+        entry = await TaskLog(bus).read(forged)
+        assert entry is not None
+        assert isinstance(entry.body, Unreadable)
+
+
+async def test_message_of_another_kind_is_not_believed_and_garbage_is_an_end_where_the_end_belongs(
+    nats_server: Nats,
+) -> None:
+    async with provisioned(nats_server.url) as bus:
+        log, place = TaskLog(bus), slot("planned", 0)
+        data = envelope.encode(EVENT, task=place.task, device=place.device, turn=0, attempt="a")
+        await bus.publish(place.subject, data)
+        newest = await log.newest(None, place.task)
+        assert newest is not None
+        assert (newest.slot, type(newest.body)) == (place, Unreadable)
+        await bus.publish(place.sibling("finished").subject, b"garbage")
+        ended = await log.ended(place.task)
+        assert ended is not None
+        assert ended.body.status == "failed"
+        assert "cannot be read" in ended.body.failure_reason
 
 
 async def test_stored_message_whose_headers_look_like_a_status_is_read_as_stored(nats_server: Nats) -> None:
