@@ -4,6 +4,7 @@ Commands are imported when they are used. Those of other distributions come by t
 (name → click command): so the lab adds `demo` and `up`, and this package does not know it.
 """
 
+import logging
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -59,6 +60,7 @@ def apex() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code."""
+    logging.getLogger("apex_bus.connection").addFilter(_told_anyway)
     try:
         result = apex.main(args=arguments, prog_name="apex", standalone_mode=False)
     except click.exceptions.Abort:
@@ -76,6 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # the reader of our output has gone; nothing more can be said to it
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _told_anyway(record: logging.LogRecord) -> bool:
+    """False for what the command's own last sentence says, in other words."""
+    return not record.getMessage().startswith("permission refused")
 
 
 def _say(text: str, code: int) -> int:

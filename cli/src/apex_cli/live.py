@@ -25,6 +25,7 @@ class LiveTask:
         self._console = console
         self._status: Status | None = None
         self._stage = ""
+        self._plan_ms: int | None = None
         self.end: TaskFinished | None = None
 
     def see(self, happening: Happening) -> None:
@@ -35,12 +36,14 @@ class LiveTask:
                 self._console.print(styled((f"  {happening.slot.device} has taken the task", "dim")))
                 self.stage("turn 0: looking at the screen and deciding")
             case PlannedStep():
+                self._plan_ms = body.plan_ms
                 if tool_name(body.action) == "finish_task":  # its outcome is the end of the task
                     self._console.print(render.turn(step_of(turn, body)))
                 else:
                     self.stage(f"turn {turn}: {render.act(step_of(turn, body))}")
             case WorldEvent():
-                self._console.print(render.turn(step_of(turn, body)))
+                self._console.print(render.turn(msgspec.structs.replace(step_of(turn, body), plan_ms=self._plan_ms)))
+                self._plan_ms = None
                 self.stage(f"turn {turn + 1}: looking at the screen and deciding")
             case TaskFinished():
                 self.end = body

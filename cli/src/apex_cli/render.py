@@ -129,13 +129,16 @@ def totals(steps: Iterable[TimelineStep], money: Money | None = None) -> Text:
     return styled((f"     {asked}: {into:,} tokens in{from_cache}, {out:,} out{of_it}{paid}", "dim"))
 
 
-def asked(record: DecisionRecord) -> RenderableType:
-    """A provider call to the letter: what was asked, and the answer as it came."""
+def asked(record: DecisionRecord, before: DecisionRecord | None = None) -> RenderableType:
+    """A provider call to the letter: what was asked, and the answer as it came. The system prompt only where it is
+    not the one of the call before."""
     key = record.key
     head = styled(
         ("── ", "dim"), (f"turn {key.turn}, call {key.call}", "bold"), (f" · {plain(record.reply.model)}", "dim")
     )
-    parts = [("system", record.system_prompt), ("user", record.user_prompt), ("answer", record.raw_answer or "—")]
+    same = before is not None and before.system_prompt == record.system_prompt
+    system = "(as in the call before)" if same else record.system_prompt
+    parts = [("system", system), ("user", record.user_prompt), ("answer", record.raw_answer or "—")]
     return Group(head, *(Group(Text(name, "bold dim"), Text(lines(text))) for name, text in parts))
 
 

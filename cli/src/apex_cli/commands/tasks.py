@@ -140,8 +140,10 @@ def show(task: str | None, thinking: bool, prompts: bool, as_json: bool) -> None
     out = console()
     out.print(render.timeline(timeline, thinking=thinking, money=prices))
     if prompts:
+        before = None
         for record in _recorded(timeline.summary.task):
-            out.print(render.asked(record))
+            out.print(render.asked(record, before))
+            before = record
 
 
 @click.command()
