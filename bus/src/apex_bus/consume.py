@@ -30,7 +30,7 @@ from apex_bus.pull import Pull
 from apex_bus.tracing import arriving
 from apex_schemas import envelope, subjects
 from apex_schemas.devices import DeadLetter
-from apex_schemas.errors import LogTorn, UnknownKind, WireError
+from apex_schemas.errors import LogTorn, SubjectMismatch, UnknownKind, WireError
 from apex_schemas.ids import new_attempt
 from apex_schemas.subjects import Consumer
 
@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 POISON_SECONDS: Final = 900.0
 _BUG_DELAY_S: Final = 5.0
 _WATCHED: Final = 10_000
+_COPIED: Final = "Nats-Sequence"
+"""A header that the server puts on what it reads for a client, whose reply subject may have been one of a stream."""
 
 counters: Counter[str] = Counter()
 """Messages by fate, for STATS: handled, later, skipped, dead, bugs."""
@@ -132,6 +134,8 @@ class _Loop:
 
     async def _settle(self, delivery: Delivery) -> None:
         try:
+            if _COPIED in delivery.headers:
+                raise SubjectMismatch(delivery.subject, "another place: the server read it there for somebody")
             verdict = await self._handle(delivery)
         except UnknownKind as error:
             counters["skipped"] += 1
