@@ -1,6 +1,6 @@
 """Tasks as a person reads them: one block a turn, and a head that says how it ended. Values in, text out."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -160,18 +160,37 @@ def task_table(tasks: Iterable[TaskSummary]) -> Table:
 
 def device_table(devices: Iterable[DeviceStatus]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("device", "platform", "state", "task", "driven by", "reason"):
-        table.add_column(name, no_wrap=name != "reason")
+    for name in ("device", "platform", "state", "session", "task", "pools", "driven by", "reason"):
+        table.add_column(name, no_wrap=name not in ("reason", "pools"))
     for status in devices:
         table.add_row(
             Text(status.device, "cyan"),
             plain(status.platform),
             Text(plain(status.state), "green" if status.state in ("ready", "busy") else "yellow"),
+            "—" if status.session_age_s is None else age(status.session_age_s),
             plain(status.task or "—"),
+            plain(
+                " ".join(pool for pool in status.pools if pool not in (status.device, status.platform, "any")) or "—"
+            ),
             plain(status.worker),
-            Text(plain(status.reason or "")),
+            Text(plain("; ".join(_hindrances(status)))),
         )
     return table
+
+
+def _hindrances(status: DeviceStatus) -> Iterator[str]:
+    if status.reason:
+        yield status.reason
+    if status.paused and "paused" not in (status.reason or ""):
+        yield "paused"
+    if status.retry_s is not None:
+        yield f"failed {status.failures} times in a row, tried again in {status.retry_s} s"
+
+
+def age(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else f"{rest} s"
 
 
 def _where_and_when(task: TaskSummary) -> str:

@@ -1,4 +1,4 @@
-"""submit, show, tasks, cancel, devices: what a client asks of a running system."""
+"""submit, show, tasks, cancel: what a client asks of a running system."""
 
 import asyncio
 import os
@@ -185,16 +185,3 @@ def cancel(task: str, reason: str) -> None:
     """End TASK. An act that is under way on the phone is not taken back."""
     _ask(lambda client: client.cancel(task, reason))
     click.echo(f"asked to cancel {task}; `apex show {task}` tells when it has ended")
-
-
-@click.command()
-@click.option("--json", "as_json", is_flag=True)
-def devices(as_json: bool) -> None:
-    """The phones, who drives each, and which task it is on."""
-    found = _ask(lambda client: client.devices())
-    if as_json:
-        _as_json(found)
-    elif found:
-        console().print(render.device_table(found))
-    else:
-        click.echo("no executor knows a device; EXECUTOR_DEVICES of its process names them")
