@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 VERSION = "0.1.0"
 SUBJECT: Final = "Apex-Subject"
-"""Among the headers that a handler is given: the subject asked on, for endpoints that have a wildcard."""
+"""Among the headers given to a handler: the subject asked on, for endpoints that have a wildcard."""
 _START_S: Final = 12.0
 _STOP_S: Final = 2.0
 
