@@ -41,11 +41,13 @@ _HEADER: Final = "# Written by apex_bus.credentials from the subjects table, ane
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the files are. `authorization` is the part of the configuration that says who may do what."""
+    """Where the files are. `authorization` is the part of the configuration that says who may do what; `security` is
+    that and TLS."""
 
     config_path: Path
     seeds: dict[Identity, Path]
     authorization: str
+    security: str
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +82,8 @@ def write_credentials(
     if layout == "volumes":
         for name, role in DATABASE_ROLES.items():
             _database_password(directory / name, role)
-    return Credentials(config_path=config_path, seeds=seeds, authorization=_entries(users))
+    security = _entries({**_tls(server), **users})
+    return Credentials(config_path=config_path, seeds=seeds, authorization=_entries(users), security=security)
 
 
 def authorization(keys: Mapping[Identity, str], devices: tuple[str, ...]) -> dict[str, Any]:
@@ -146,11 +149,17 @@ def _server_config(server: Server, store: Path) -> dict[str, Any]:
     }
     if server.monitor is not None:
         config["http"] = server.monitor
-    if server.tls_cert is not None and server.tls_key is not None:
-        config["tls"] = {"cert_file": str(server.tls_cert), "key_file": str(server.tls_key)}
-        if server.tls_ca is not None:
-            config["tls"] |= {"ca_file": str(server.tls_ca), "verify": True}
-    return config
+    return {**config, **_tls(server)}
+
+
+def _tls(server: Server) -> dict[str, Any]:
+    """With an authority, clients have to show a certificate by it, beside their keys."""
+    if server.tls_cert is None or server.tls_key is None:
+        return {}
+    tls: dict[str, Any] = {"cert_file": str(server.tls_cert), "key_file": str(server.tls_key), "min_version": "1.3"}
+    if server.tls_ca is not None:
+        tls |= {"ca_file": str(server.tls_ca), "verify": True}
+    return {"tls": tls}
 
 
 def _entries(config: Mapping[str, Any]) -> str:
