@@ -102,6 +102,12 @@ def headers(task: str, cause: str | None = None) -> dict[str, str]:
     return {TRACEPARENT: root, CAUSE: cause or (traceparent(current) if current.is_valid else root)}
 
 
+def origin() -> dict[str, str]:
+    """What a client's request carries when it is made inside a span of the client's own."""
+    current = trace.get_current_span().get_span_context()
+    return {TRACEPARENT: traceparent(current)} if current.is_valid else {}
+
+
 @contextmanager
 def span(
     name: str,

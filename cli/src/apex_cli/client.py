@@ -14,6 +14,7 @@ import msgspec
 import nats.errors
 from nats.aio.msg import Msg
 
+from apex_bus import tracing
 from apex_bus.connection import Bus, connect
 from apex_bus.errors import BusError, NotPermitted, Transient, Unreachable
 from apex_cli.errors import NotFound, NotReachable
@@ -59,8 +60,9 @@ class Client:
         self.lost = bus.fatal
 
     async def submit(self, request: TaskRequest, pool: str) -> int:
-        """Store the request and return its sequence in REQUESTS."""
-        return await self._bus.publish(subjects.request(pool), msgspec.json.encode(request))
+        """Store the request and return its sequence in REQUESTS. A span around it is linked to by the task's trace."""
+        data = msgspec.json.encode(request)
+        return await self._bus.publish(subjects.request(pool), data, headers=tracing.origin() or None)
 
     async def cancel(self, task: str, reason: str) -> None:
         await self._bus.publish(subjects.cancel(task), msgspec.json.encode(CancelRequest(reason=reason)))
