@@ -67,7 +67,21 @@ def _as_json(value: Any) -> None:
 @click.option("--max-turns", type=click.IntRange(1, 200), default=30, show_default=True)
 @click.option("--timeout", type=click.IntRange(5, 86_400), default=1_800, show_default=True, metavar="SECONDS",
               help="From the start on a device.")  # fmt: skip
-def submit(goal: str, follow: bool, pool: str, device: str | None, max_turns: int, timeout: int) -> None:
+@click.option("--app", "apps", multiple=True, metavar="PACKAGE", help="May be acted in; repeat it, com.bank.* is fine. "
+              "Without any: all.")  # fmt: skip
+@click.option("--launch", metavar="APP", help="Opened before the first look.")
+@click.option("--terminate", multiple=True, metavar="APP", help="Closed after the end; repeat it.")
+def submit(
+    goal: str,
+    follow: bool,
+    pool: str,
+    device: str | None,
+    max_turns: int,
+    timeout: int,
+    apps: tuple[str, ...],
+    launch: str | None,
+    terminate: tuple[str, ...],
+) -> None:
     """Ask for GOAL to be carried out on a phone. Prints the task's id.
 
     Example: apex submit "turn on Wi-Fi" --follow
@@ -79,7 +93,16 @@ def submit(goal: str, follow: bool, pool: str, device: str | None, max_turns: in
         raise click.BadParameter(f"{pool!r} is no pool: any, android, ios, or a device that `apex devices` lists")
     try:
         request = msgspec.convert(
-            {"goal": goal, "task": new_task_id(), "max_turns": max_turns, "timeout_s": timeout}, TaskRequest
+            {
+                "goal": goal,
+                "task": new_task_id(),
+                "max_turns": max_turns,
+                "timeout_s": timeout,
+                "apps": apps,
+                "launch": launch,
+                "terminate": terminate,
+            },
+            TaskRequest,
         )
     except msgspec.ValidationError as error:
         raise BadInput(f"the goal cannot be used: {error}") from error
