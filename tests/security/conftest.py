@@ -69,18 +69,17 @@ class Guarded:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     components.nats()
     with asyncio.Runner() as runner:
-        stack = contextlib.AsyncExitStack()
-        try:
-            yield runner.run(_start(tmp_path_factory.mktemp("nats"), stack))
-        finally:
-            runner.run(stack.aclose())
+        server = start_guarded(tmp_path_factory.mktemp("nats"))
+        yield runner.run(server.__aenter__())
+        runner.run(server.__aexit__(None, None, None))
 
 
-async def _start(folder: Path, stack: contextlib.AsyncExitStack) -> Guarded:
+@contextlib.asynccontextmanager
+async def start_guarded(folder: Path) -> AsyncGenerator[Guarded]:
     credentials = write_credentials(folder / "credentials", DEVICES)
-    server = await stack.enter_async_context(nats_server(folder / "server", config=credentials.authorization))
-    guarded = Guarded(url=server.url, credentials=credentials)
-    bus = await connect(Identity.PROVISIONER, guarded.settings(Identity.PROVISIONER))
-    await provision(bus, DEVICES, store_mib=512)
-    await bus.close()
-    return guarded
+    async with nats_server(folder / "server", config=credentials.authorization) as server:
+        guarded = Guarded(url=server.url, credentials=credentials)
+        bus = await connect(Identity.PROVISIONER, guarded.settings(Identity.PROVISIONER))
+        await provision(bus, DEVICES, store_mib=512)
+        await bus.close()
+        yield guarded
