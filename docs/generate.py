@@ -49,6 +49,8 @@ _OTHER: Final = {
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "`true` or `span_only`: prompts and answers go on spans; off",
     "OTEL_RESOURCE_ATTRIBUTES, OTEL_BSP_*, OTEL_METRIC_EXPORT_INTERVAL, …": "as OpenTelemetry's SDK says",
     "ANTHROPIC_API_KEY, OPENAI_API_KEY": "the provider's key, for planner-decision alone",
+    "EXECUTOR_SECRETS_FILE, EXECUTOR_SECRET_<NAME>": "values that tasks type by name (deploy/README.md, Secrets)",
+    "PERCEPTION_SECRETS_FILE, PERCEPTION_SECRET_<NAME>": "the same, masked wherever a screen shows them",
     "AI_PLANNER_PRICES_FILE": "prices that come on top of the planner's own table",
 }
 
