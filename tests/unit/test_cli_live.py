@@ -4,8 +4,10 @@ import io
 
 import click
 import pytest
+from report_world import LONG, timeline
 from rich.console import Console
 
+from apex_cli import render
 from apex_cli.client import Happening
 from apex_cli.commands.tasks import moment_ms
 from apex_cli.live import LiveTask, waiting
@@ -104,3 +106,13 @@ def test_a_time_is_an_age_or_a_date(text: str, expected: int) -> None:
 def test_what_is_neither_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         moment_ms(text, 0)
+
+
+def test_a_timeline_of_two_hundred_turns_in_any_script_is_printed_whole() -> None:
+    out = io.StringIO()
+    told = timeline(200, rationale=LONG, label="شبكة الواي فاي 🙂", goal="شغّل الواي فاي")
+    Console(file=out, width=80, highlight=False).print(render.timeline(told, thinking=True))
+    written = out.getvalue()
+    assert all(f"\n{turn:>3}  Settings" in written for turn in range(200))
+    assert "شغّل الواي فاي" in written
+    assert "200 model calls to m" in written
