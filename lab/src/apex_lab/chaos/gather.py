@@ -7,6 +7,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -38,7 +39,7 @@ async def messages(bus: Bus, stream: str) -> list[tuple[str, int, int, bytes]]:
     subscription = await bus.client.subscribe(inbox, pending_msgs_limit=-1, pending_bytes_limit=-1)  # pyright: ignore
     config = {"deliver_subject": inbox, "deliver_policy": "all", "ack_policy": "none", "replay_policy": "instant",
               "inactive_threshold": 60_000_000_000, "mem_storage": True, "num_replicas": 1}  # fmt: skip
-    name = f"account-{os.getpid()}"
+    name = f"account-{secrets.token_hex(4)}"
     body = json.dumps({"stream_name": stream, "config": {**config, "name": name}}).encode()
     made = await bus.api(f"CONSUMER.CREATE.{stream}.{name}", body)
     if "error" in made:
