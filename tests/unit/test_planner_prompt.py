@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from typing import Any
 
 import pytest
 from planner_world import event, network, scene, world
@@ -13,6 +14,7 @@ from apex_planner.tools import offered
 from apex_schemas import actions
 from apex_schemas.decision import DecisionFault, DecisionRequest
 from apex_schemas.geometry import Point
+from apex_schemas.scene import Element
 from apex_schemas.steps import Target, WorldState
 
 
@@ -112,6 +114,29 @@ def test_the_first_turn_says_that_there_is_no_history_outside_the_stable_part() 
     request = request_for(world())
     assert request.stable_blocks == 1
     assert request.user_blocks[1].startswith("History: none\nTurn: 1 of 30\n<screen ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"fingerprint": "f1"}, True),
+        ({"fingerprint": "f1", "success": None}, True),
+        ({"fingerprint": "f0"}, False),
+        ({"fingerprint": ""}, False),
+        ({"fingerprint": "f1", "success": False, "code": "STALE_SCENE"}, False),
+        ({"fingerprint": "f1", "action": actions.Wait(seconds=1)}, False),
+        ({"fingerprint": "f1", "action": actions.InputText(text="a secret")}, False),
+    ],
+)
+def test_act_that_changed_nothing_to_be_seen_is_told(fields: dict[str, Any], told: bool) -> None:
+    same = "Note: the screen is the same as before the last step."
+    assert (same in changing_block(network(), world(event(**fields)))) is told
+
+
+def test_picture_that_a_fingerprint_is_deaf_to_is_not_said_to_be_the_same() -> None:
+    game = scene(Element(id="e1", role="canvas", label="Game"))
+    assert "the same as before" not in changing_block(game, world(event(fingerprint=game.fingerprint)))
+    assert "the same as before" not in changing_block(network(), world())
 
 
 def test_turns_running_out_are_announced_and_on_the_last_one_only_finishing_is_offered() -> None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from apex_planner.history import history_lines, last_step
-from apex_planner.scene_text import write_scene
+from apex_planner.scene_text import OPAQUE_ROLES, write_scene
 from apex_planner.text import plain
+from apex_schemas.actions import DescribeScreen, InputText, Look, Wait
 from apex_schemas.geometry import Size
 from apex_schemas.scene import Scene
 from apex_schemas.steps import WorldState
@@ -61,6 +62,8 @@ def changing_block(scene: Scene, world: WorldState, *, notes: Sequence[str] = ()
     if world.history:
         parts.append(last_step(world.history[-1]))
     parts.append(f"Turn: {turn} of {most}")
+    if _stood_still(scene, world):
+        parts.append("Note: the screen is the same as before the last step.")
     if not scene.settled:
         parts.append("Note: the screen was still changing when it was read.")
     if turn < most and turn > most * _WARN_FROM:
@@ -69,6 +72,17 @@ def changing_block(scene: Scene, world: WorldState, *, notes: Sequence[str] = ()
         parts.append("Note: this is the last turn; you must call finish_task now.")
     parts.extend(f"Note: {note}" for note in notes)
     return "\n".join((*parts, write_scene(scene, seen=seen)))
+
+
+def _stood_still(scene: Scene, world: WorldState) -> bool:
+    """Whether the last act, that says it was done, changed nothing that can be seen. What a fingerprint is deaf to
+    (pictures, the text of a password field) proves nothing."""
+    last = world.history[-1] if world.history else None
+    if last is None or last.success is False or not last.fingerprint or last.fingerprint != scene.fingerprint:
+        return False
+    if isinstance(last.action, InputText | Wait | Look | DescribeScreen) or scene.source == "screenshot-only":
+        return False
+    return not any(element.role in OPAQUE_ROLES for element in scene.elements)
 
 
 def is_last_turn(world: WorldState) -> bool:
