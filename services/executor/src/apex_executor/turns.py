@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
+from msgspec import structs
 from opentelemetry.trace import Span
 
 from apex_bus import metrics
@@ -230,6 +231,10 @@ def _tell(current: Span, action: str, event: WorldEvent) -> None:
     """The outcome, on the span of its act and in the metrics."""
     outcome = {True: "done", False: "failed", None: "unknown"}[event.success]
     metrics.add(metrics.TURNS, 1, {"action": action, "outcome": outcome})
+    if event.timings is not None:
+        for stage, took_ms in structs.asdict(event.timings).items():
+            if took_ms is not None:
+                current.set_attribute(f"apex.{stage}", took_ms)
     if event.success is not True:
         code = event.code or "UNKNOWN_OUTCOME"
         current.set_attribute("apex.code", code)
