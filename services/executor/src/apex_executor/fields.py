@@ -31,9 +31,7 @@ _DONE: Final = Outcome(success=True)
 
 def input_text(phone: Phone, action: InputText, target: Target | None, *, verify: bool) -> Outcome:
     """Replace what a field holds. The text is compared as the field shows it."""
-    began = time.monotonic()
-    field = _field(phone, action, target, verify=verify)
-    verify_ms = _since(began)
+    field, verify_ms = _field(phone, action, target, verify=verify)
     if field is None:
         return Outcome(False, "NO_FOCUS", "no field has the focus; tap the field first", verify_ms)
     field.clear()
@@ -45,18 +43,23 @@ def input_text(phone: Phone, action: InputText, target: Target | None, *, verify
     return outcome._replace(verify_ms=verify_ms, read_back_ms=_since(began))
 
 
-def _field(phone: Phone, action: InputText, target: Target | None, *, verify: bool) -> WebElement | None:
-    """The field to type into, tapped if it could not be looked up; None when nothing has the focus."""
+def _field(phone: Phone, action: InputText, target: Target | None, *, verify: bool) -> tuple[WebElement | None, int]:
+    """The field to type into, tapped if it could not be looked up, and the milliseconds of the look-up; None when
+    nothing has the focus."""
+    began = time.monotonic()
+    verify_ms = 0
     if action.at is not None:
         place = point_now(phone, target, action.at) if verify else action.at
-        if (found := _field_at(phone, target, place)) is not None:
-            return found
+        found = _field_at(phone, target, place)
+        verify_ms = _since(began)
+        if found is not None:
+            return found, verify_ms
         press(phone, place)
     try:
         active = cast("WebElement", phone.driver.switch_to.active_element)
     except NoSuchElementException:
-        return None
-    return None if phone.web and active.tag_name in _NO_FIELDS else active
+        return None, verify_ms
+    return (None if phone.web and active.tag_name in _NO_FIELDS else active), verify_ms
 
 
 def _field_at(phone: Phone, target: Target | None, place: Point) -> WebElement | None:
