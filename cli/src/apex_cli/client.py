@@ -5,6 +5,7 @@ Consumes `task.*.<task>.*` slots that clients may follow and the answers of `que
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -88,8 +89,9 @@ class Client:
         try:
             yield self._happenings(task, queue)
         finally:
-            for subscription in subscriptions:
-                await subscription.unsubscribe()
+            with contextlib.suppress(nats.errors.ConnectionClosedError):  # ended from outside: nothing is subscribed
+                for subscription in subscriptions:
+                    await subscription.unsubscribe()
 
     async def _happenings(self, task: str, queue: "asyncio.Queue[Msg]") -> AsyncIterator[Happening]:
         while True:

@@ -78,7 +78,8 @@ class Scene(Wire, tag_field="type", tag="scene", frozen=True, kw_only=True):
     """One observation, settled or not.
 
     `fingerprint` identifies what is shown, deaf to clocks and progress bars. `recovery` names the steps by which a
-    page source was read that was damaged (`recovered`) or said too little of its screen. `omitted` counts elements left out.
+    page source was read that was damaged (`recovered`) or said too little of its screen. `omitted` counts elements
+    left out.
     """
 
     app: str | None

@@ -150,6 +150,7 @@ class Stack:
             return await working
         finally:
             working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
 
     # -- how it comes up
 
