@@ -5,6 +5,7 @@ from pathlib import Path
 
 import components
 import pytest
+from integration.otlp_receiver import otlp_receiver
 
 from apex_cli.client import connected
 from apex_cli.place import find, running_stack, state_file
@@ -33,3 +34,23 @@ async def test_a_running_stack_is_found_with_its_credentials_until_it_is_told_to
         await asyncio.wait([running])
     assert not state_file(tmp_path).exists()
     assert "request.any" in capsys.readouterr().out
+
+
+async def test_what_the_shell_says_of_telemetry_is_the_services_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    components.nats()
+    components.postgres()
+    async with otlp_receiver() as receiver:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+        monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "500")
+        running = asyncio.create_task(keep_up(tmp_path, phones=1, model=None, fresh=False, nats_port=0, out=console()))
+        try:
+            async with asyncio.timeout(90):
+                while not {"apex-executor", "apex-decision-log"} <= {service for service, _, _ in receiver.points}:
+                    if running.done():
+                        await running
+                    await asyncio.sleep(0.1)
+        finally:
+            running.cancel()
+            await asyncio.wait([running])

@@ -15,12 +15,13 @@ from apex_cli.text import console, styled
 from apex_lab.demo import running
 from apex_lab.demo.provider import chosen_model, provider_options
 from apex_lab.stack import Stack
-from apex_lab.stack.services import Model, Provider
+from apex_lab.stack.services import MODULES, Model, Provider
 from apex_schemas.subjects import Identity
 
 HOW_TO_USE: Final = """
   apex submit "turn on Wi-Fi and report the network name" --follow
   apex show          the last task, turn by turn
+  apex report        the same as one page for a browser
   apex tasks         all tasks
   apex devices       the phones
 
@@ -39,7 +40,10 @@ Ctrl-C ends everything."""
 @click.option("--fresh", is_flag=True, help="Forget the tasks of earlier runs.")
 @click.option("--nats-port", type=click.IntRange(0, 65_535), default=0, help="0 takes a free one.", show_default=True)
 def up(phones: int, provider: Provider | None, model: str | None, fresh: bool, nats_port: int) -> None:
-    """The demo's stack, kept running until Ctrl-C. Tasks stay in .apex/up for the next time."""
+    """The demo's stack, kept running until Ctrl-C. Tasks stay in .apex/up for the next time.
+
+    OTEL_* variables are the services' as well, so that OTEL_EXPORTER_OTLP_ENDPOINT sends traces and metrics.
+    """
     root = clone()
     if root is None:
         raise NotInstalled("a clone to keep the stack's files in")
@@ -57,7 +61,17 @@ async def keep_up(root: Path, *, phones: int, model: Model | None, fresh: bool, 
         out.print(styled((f"  … {text}", "dim")))
 
     directory = root / ".apex" / "up"
-    async with Stack(directory, phones=phones, model=model, fresh=fresh, nats_port=nats_port, report=report) as stack:
+    telemetry = {name: value for name, value in os.environ.items() if name.startswith("OTEL_")}
+    stack = Stack(
+        directory,
+        phones=phones,
+        model=model,
+        environment={service: telemetry for service in MODULES},
+        fresh=fresh,
+        nats_port=nats_port,
+        report=report,
+    )
+    async with stack:
         state = RunningStack(
             pid=os.getpid(),
             nats_url=stack.nats.url,
