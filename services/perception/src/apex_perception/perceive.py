@@ -42,10 +42,10 @@ def perceive(data: bytes, view: View | None = None) -> Scene:
     raised.
     """
     view = view or View()
-    if data.startswith(web.MARK):
-        tree, ratio = web.tree(data)
-        return _from_tree(tree, msgspec.structs.replace(view, window=None, scale=ratio, picture=None), ())
     try:
+        if data.startswith(web.MARK):
+            tree, ratio = web.tree(data)
+            return _from_tree(tree, msgspec.structs.replace(view, window=None, scale=ratio, picture=None), ())
         read = source.read(data)
     except NoTree as error:
         if view.picture is None:
