@@ -8,7 +8,10 @@ from apex_decision_log import migrate
 from apex_decision_log.decide import row_of
 from apex_decision_log.store import Store, open_store
 from apex_decision_log.timeline import tasks, timeline
-from apex_schemas.queries import TasksQuery, TimelineQuery, TimelineStep
+from apex_schemas.geometry import Bounds, Size
+from apex_schemas.queries import SceneBox, TasksQuery, TimelineQuery, TimelineStep
+from apex_schemas.scene import Element, Scene, Screen
+from apex_schemas.subjects import Slot
 
 TASK, OTHER = world.task_id(0), world.task_id(1)
 LONG = "لأن المفتاح 🙂 " * 700  # about 10,000 characters
@@ -32,12 +35,27 @@ async def test_two_hundred_turns_with_long_reasons_come_whole_and_in_order(postg
 
 async def test_a_scene_is_told_by_its_boxes_and_what_a_password_field_holds_is_not(postgres: Postgres) -> None:
     await migrate.upgrade(postgres.dsn)
+    place = Bounds(left=0, top=0, right=100, bottom=50)
+    elements = (
+        Element(id="e1", role="switch", label="Wi-Fi", bounds=place, interactive=True, checked=True),
+        Element(id="e2", role="field", label="Password", value="hunter2", bounds=place, password=True, focused=True),
+        Element(id="e3", role="field", label="Name", value="Zoë", bounds=place),
+        Element(id="e4", role="text", label="nowhere"),
+    )
+    body = Scene(app="a", page="p", screen=Screen(size=Size(width=1080, height=2400)), elements=elements)
+    seen = world.stored(Slot(device=world.DEVICE, task=TASK, kind="scene", turn=0), body)
     async with open_store(postgres.dsn) as store:
-        await _write(store, [world.started(TASK), world.scene(TASK, 0), world.planned(TASK, 0)])
+        await _write(store, [world.started(TASK), seen, world.planned(TASK, 0)])
         [step], _ = await _all(store, scenes=True)
         assert step.scene is not None
-        assert (step.scene.width, step.scene.height, step.scene.elements) == (1080, 2400, 1)
-        assert step.scene.boxes == ()  # the element of this world has no bounds
+        assert (step.scene.width, step.scene.height, step.scene.elements) == (1080, 2400, 4)
+        assert step.scene.boxes == (
+            SceneBox(element="e1", role="switch", bounds=place, label="Wi-Fi", interactive=True, checked=True),
+            SceneBox(element="e2", role="field", bounds=place, label="Password", focused=True),
+            SceneBox(element="e3", role="field", bounds=place, label="Name", value="Zoë"),
+        )
+        [row] = await store.fetch("select wireframe::text as text from scenes")
+        assert "hunter2" not in row["text"]
         [without], _ = await _all(store, scenes=False)
         assert without.scene is None
 
