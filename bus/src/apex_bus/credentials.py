@@ -3,9 +3,10 @@
 `python -m apex_bus.credentials --out DIR` makes what is missing and keeps what is there, so that it can run before
 every start. Seeds are owner-only files; the server's configuration holds public keys alone. Two layouts:
 
-    flat      DIR/<identity>.nk, DIR/nats-server.conf
-    volumes   DIR/<identity>/seed, DIR/nats/nats-server.conf, DIR/database-{admin,owner,writer}/{password,pgpass}: a
-              folder for each volume of the compose file, so that a container is handed its own secrets and no others
+    flat      DIR/<identity>.nk, DIR/nats-server.conf, DIR/guest.pub
+    volumes   DIR/<identity>/seed, DIR/nats/{nats-server.conf,guest.pub}, DIR/database-{admin,owner,writer}/
+              {password,pgpass}: a folder for each volume of the compose file, so that a container is handed its own
+              secrets and no others
 
 Consumes the subjects table by way of `apex_bus.permissions`, and APEX_DEVICES when `--devices` is not given.
 """
@@ -73,10 +74,10 @@ def write_credentials(
     _folder(directory)
     seeds = {each: _seed_path(directory, each, layout) for each in Identity if each is not Identity.GUEST}
     keys = {identity: _public_key(path) for identity, path in seeds.items()}
-    if server.guest:
-        keys[Identity.GUEST] = _public(_new_seed())  # the seed is thrown away: the guest is let in for having none
-    users = authorization(keys, devices)
     config_path = directory / ("nats-server.conf" if layout == "flat" else "nats/nats-server.conf")
+    if server.guest:
+        keys[Identity.GUEST] = _guest_key(config_path.with_name("guest.pub"))
+    users = authorization(keys, devices)
     store = server.store or directory / "jetstream"
     _write(config_path, _HEADER + _entries({**_server_config(server, store), **users}))
     if layout == "volumes":
@@ -176,6 +177,14 @@ def _public_key(path: Path) -> str:
     if not path.exists():
         _write(path, _new_seed() + "\n")
     return _public(path.read_text(encoding="ascii").strip())
+
+
+def _guest_key(path: Path) -> str:
+    """A public key whose seed nobody has: the guest is let in for having none. It stays, since the server reloads no
+    configuration with another one."""
+    if not path.exists():
+        _write(path, _public(_new_seed()) + "\n")
+    return path.read_text(encoding="ascii").strip()
 
 
 def _new_seed() -> str:
