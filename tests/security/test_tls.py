@@ -34,6 +34,7 @@ def authority(folder: Path, name: str) -> Path:
     curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
     openssl(
         "req", "-x509", *curve, "-keyout", "ca-key.pem", "-out", "ca.pem", "-days", "30", "-subj", f"/CN={name}",
+        "-addext", "keyUsage=critical,keyCertSign,cRLSign",
         folder=folder,
     )  # fmt: skip
     for each in ("server", "client"):

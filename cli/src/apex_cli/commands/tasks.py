@@ -71,6 +71,7 @@ def _as_json(value: Any) -> None:
               "Without any: all.")  # fmt: skip
 @click.option("--launch", metavar="APP", help="Opened before the first look.")
 @click.option("--terminate", multiple=True, metavar="APP", help="Closed after the end; repeat it.")
+@click.option("--secret", "secrets", multiple=True, metavar="NAME", help="May be typed, by its name; repeat it.")
 def submit(
     goal: str,
     follow: bool,
@@ -81,6 +82,7 @@ def submit(
     apps: tuple[str, ...],
     launch: str | None,
     terminate: tuple[str, ...],
+    secrets: tuple[str, ...],
 ) -> None:
     """Ask for GOAL to be carried out on a phone. Prints the task's id.
 
@@ -101,6 +103,7 @@ def submit(
                 "apps": apps,
                 "launch": launch,
                 "terminate": terminate,
+                "secrets": secrets,
             },
             TaskRequest,
         )
