@@ -5,10 +5,10 @@ a log, phones and a provider that misbehave; processes that die and pause before
 import asyncio
 import contextlib
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
 import msgspec
@@ -82,11 +82,13 @@ class Life:
     async def point(self) -> None:
         """A gap between two calls."""
         log, world = self.world.log, self.world
-        if not self.dead and log.chance(log.faults.crash):
+        world.points[self.process.name] += 1
+        chosen = world.at == (self.process.name, world.points[self.process.name])
+        if not self.dead and (log.chance(log.faults.crash) or (chosen and world.then == "crash")):
             self.dead = True
             world.crashes += 1
             asyncio.get_running_loop().call_later(log.rng.uniform(0.1, 20), self.process.begin)
-        if not self.dead and log.chance(log.faults.pause):
+        if not self.dead and (log.chance(log.faults.pause) or (chosen and world.then == "pause")):
             self.pause()
         while not self.dead and log.now < self.paused_until:
             await asyncio.sleep(self.paused_until - log.now)
@@ -339,12 +341,17 @@ def _observes(life: Life) -> Callable[[Any], Any]:
 
 @dataclass
 class World:
-    """Everything of one run. `building` is the life whose worker is being made."""
+    """Everything of one run. `building` is the life whose worker is being made; `at` is a process and the number of
+    one of its gaps, and `then` what happens to it there.
+    """
 
     seed: int
     faults: Faults = field(default_factory=Faults)
     tasks: int = 3
     cancelled: float = 0.3
+    copies: int = 2
+    at: tuple[str, int] | None = None
+    then: Literal["crash", "pause"] = "crash"
     devices: tuple[str, ...] = ("d-1", "d-2")
     building: Any = None
 
@@ -355,6 +362,7 @@ class World:
         self.numbers: dict[str, tuple[int, int]] = {}
         self.paid: dict[DecisionKey, list[Life]] = defaultdict(list)
         self.delivered: dict[str, int] = {}
+        self.points: Counter[str] = Counter()
         self.reconnects: list[Callable[[], None]] = []
         self.crashes = self.pauses = self.sessions = self.server_crashes = 0
         self.ended_s, self.free = 0.0, False
@@ -370,9 +378,10 @@ class World:
 
     async def run(self) -> None:
         """Until every task has ended and every device is free, or nothing more is to be hoped for."""
-        processes = [Process(self, f"executor-{n}", self._executor) for n in (1, 2)]
-        processes += [Process(self, f"planner-{n}", self._planner) for n in (1, 2)]
-        processes += [Process(self, f"perception-{n}", self._perception) for n in (1, 2)]
+        copies = range(1, self.copies + 1)
+        processes = [Process(self, f"executor-{n}", self._executor) for n in copies]
+        processes += [Process(self, f"planner-{n}", self._planner) for n in copies]
+        processes += [Process(self, f"perception-{n}", self._perception) for n in copies]
         self.keep(asyncio.ensure_future(self._server_crashes()))
         for number in range(self.tasks):
             task = self.rng.randbytes(16).hex()
