@@ -41,7 +41,7 @@ def wrong(world: World) -> list[str]:
     by_kind: dict[str, list[Entry]] = {}
     for entry in slots:
         by_kind.setdefault(entry.slot.kind, []).append(entry)
-    found: list[str] = []
+    found: list[str] = list(world.failures)
     for task in world.numbers:
         starts = [each for each in by_kind.get("started", []) if each.slot.task == task]
         ends = [each for each in by_kind.get("finished", []) if each.slot.task == task]

@@ -59,7 +59,13 @@ class Process:
         self.lives += 1
         self.serial += 1
         life = Life(self)
-        self.world.keep(asyncio.gather(*self._start(life), return_exceptions=True))  # type: ignore[arg-type]
+        self.world.keep(asyncio.ensure_future(self._live(life)))
+
+    async def _live(self, life: "Life") -> None:
+        try:
+            await asyncio.gather(*self._start(life))  # type: ignore[arg-type]
+        except Exception as error:  # noqa: BLE001  (whatever ends a process is a finding)
+            self.world.failures.append(f"{life.worker} ended: {error!r}")
 
 
 class Life:
@@ -363,6 +369,7 @@ class World:
         self.paid: dict[DecisionKey, list[Life]] = defaultdict(list)
         self.delivered: dict[str, int] = {}
         self.points: Counter[str] = Counter()
+        self.failures: list[str] = []
         self.reconnects: list[Callable[[], None]] = []
         self.crashes = self.pauses = self.sessions = self.server_crashes = 0
         self.ended_s, self.free = 0.0, False

@@ -15,6 +15,8 @@ from apex_schemas.task import TaskRequest
 _TASK_SECONDS: Final = 300
 _LOOK_S: Final = 0.5
 _CANCELLED: Final = 0.04
+_MANY: Final = 300
+"""From then on fewer contacts: a phone that has very many makes long scrolling of each task."""
 
 
 class Wish(NamedTuple):
@@ -29,7 +31,8 @@ class Wish(NamedTuple):
 def wish_of(rng: random.Random, number: int) -> Wish:
     """The goal of the `number`th task."""
     on = rng.random() < 0.5
-    match rng.choices(("wifi-name", "wifi", "bluetooth", "nfc", "contact"), (3, 1, 2, 1, 4))[0]:
+    weights = (3, 1, 2, 1, 4 if number < _MANY else 1)
+    match rng.choices(("wifi-name", "wifi", "bluetooth", "nfc", "contact"), weights)[0]:
         case "wifi-name":
             return Wish("turn on Wi-Fi and report the network name", switch=("wifi", True))
         case "nfc":

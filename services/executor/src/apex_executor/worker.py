@@ -50,6 +50,7 @@ class Worker:
         self._claims = Claims(bus, tasklog, config, self._prepare)
         self._turns = Turns(bus, tasklog, self, settings)
         self._one_at_a_time = asyncio.Lock()
+        self._freeing = asyncio.Lock()
         self._usable = asyncio.Event()
         self._changed = asyncio.Event()
         self._gone: set[str] = set()
@@ -299,13 +300,21 @@ class Worker:
             return await self._turns.take(entry, cause=headers)
 
     async def _free(self, task: str) -> None:
-        """The device is done with a task; its trace gets its root."""
-        if self._lease.claim is None or self._lease.claim.task != task:
-            return
+        """The device is done with a task; its trace gets its root.
+
+        Whoever resumes and whoever is told of the end may come here at once: the second must not clear the claim that
+        the first has made room for.
+        """
+        async with self._freeing:
+            claim = self._lease.claim
+            if claim is not None and claim.task == task:
+                await self._free_of(claim)
+
+    async def _free_of(self, claim: Claim) -> None:
+        task = claim.task
         ended = await self._log.ended(task, device=self.config.alias)
         if ended is None:
             raise Transient(f"the end of task {task} cannot be read yet", delay_s=0.2)
-        origin = self._lease.claim.traceparent
         started = await self._log.started_entry(self.config.alias, task)
         await self._tidy(started.body)
         await self._lease.update(claim=None, state="ready", waiting_turn=None)
@@ -317,7 +326,7 @@ class Worker:
             started_ns=started.timestamp_ns,
             ended_ns=ended.timestamp_ns,
             failure=None if finished.status == "succeeded" else finished.failure_reason or finished.status,
-            origin=origin,
+            origin=claim.traceparent,
             attributes={
                 "apex.device": self.config.alias,
                 "apex.turns": finished.turns,
