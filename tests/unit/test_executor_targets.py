@@ -13,9 +13,10 @@ from selenium.common.exceptions import (
 )
 
 from apex_executor.errors import ActRefused
+from apex_executor.locators import locator
 from apex_executor.phone import Phone
 from apex_executor.settings import DeviceConfig
-from apex_executor.targets import locator, point_now
+from apex_executor.targets import point_now
 from apex_schemas.devices import Platform
 from apex_schemas.geometry import Bounds, Point, Size
 from apex_schemas.steps import Target

@@ -8,7 +8,10 @@ from apex_schemas.task import TaskStarted
 
 
 class Target(Wire, frozen=True, kw_only=True):
-    """The element that an action names: enough to find it again on the phone, and to speak of it afterwards."""
+    """The element that an action names: enough to find it again on the phone, and to speak of it afterwards.
+
+    `app` is that of the Scene in which it was seen.
+    """
 
     element: str
     role: str
@@ -19,6 +22,7 @@ class Target(Wire, frozen=True, kw_only=True):
     text: str | None = None
     description: str | None = None
     context: str = "native"
+    app: str | None = None
 
 
 class DecisionKey(Wire, frozen=True, kw_only=True):

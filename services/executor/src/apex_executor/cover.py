@@ -55,15 +55,17 @@ def _by_window(phone: Phone, target: Target, at: Point) -> str | None:
 
 
 def _package(target: Target) -> str | None:
-    """The app that a resource id belongs to; the framework's own ids tell nothing."""
+    """The app that a resource id belongs to; the framework's own ids tell nothing, then it is that of the Scene."""
     package, found, _ = (target.resource_id or "").partition(":id/")
-    return package if found and package != "android" else None
+    return package if found and package != "android" else target.app
 
 
 def _by_dialog(phone: Phone, target: Target) -> str | None:
     if (target.resource_id or "").partition(":id/")[0] in _DIALOGS_OF:
         return None
     for package in _DIALOGS_OF:
+        if package == target.app:
+            continue  # it was seen in that dialog
         if phone.find(AppiumBy.ANDROID_UIAUTOMATOR, f'new UiSelector().packageName("{package}")'):
             return f"a dialog of {package}"
     return None

@@ -15,10 +15,11 @@ from selenium.common.exceptions import (
     WebDriverException,
 )
 
+from apex_executor.locators import locator
 from apex_executor.outcomes import Outcome
 from apex_executor.phone import Phone
 from apex_executor.pointer import press
-from apex_executor.targets import locator, point_now
+from apex_executor.targets import point_now
 from apex_schemas.actions import InputText
 from apex_schemas.geometry import Point
 from apex_schemas.steps import Target

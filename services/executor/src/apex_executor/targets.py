@@ -16,6 +16,7 @@ from selenium.common.exceptions import (
 
 from apex_executor.cover import covered
 from apex_executor.errors import ActRefused
+from apex_executor.locators import Locator, locator, quoted
 from apex_executor.phone import Phone
 from apex_schemas.geometry import Bounds, Point
 from apex_schemas.steps import Target
@@ -26,10 +27,8 @@ _NAMED_BESIDE: Final = frozenset((
     "field", "password", "select", "slider", "progress", "switch", "checkbox", "radio",
 ))  # fmt: skip
 """Their words may stand beside them, so that nothing follows from where these are."""
-_FIELDS: Final = frozenset(("field", "password"))
 _STILL_THERE: Final = 0.9
 """How much of its place must be covered by what is taken for the target among look-alikes."""
-_Locator = tuple[str, str]
 
 _ON_THE_PAGE: Final = """return (function ({id, x, y, left, top}) {
   const all = document.querySelectorAll('#' + CSS.escape(id));
@@ -45,42 +44,6 @@ _ON_THE_PAGE: Final = """return (function ({id, x, y, left, top}) {
   const own = all[0].contains(hit) || hit.contains(all[0]) || labels.some(label => label.contains(hit));
   return own ? at : {over: hit.id || hit.localName};
 })(arguments[0])"""
-
-
-def locator(target: Target, *, platform: str, with_text: bool = True) -> _Locator | None:
-    """How to look a target up; None when it has nothing to be recognised by.
-
-    `with_text` False leaves out what may have changed since: an element that has nothing else is then None.
-    """
-    if platform == "ios":
-        return _ios(target) if with_text else None
-    known = (target.resource_id, target.description, *((target.text,) if with_text else ()))
-    if not any(known):
-        return None
-    terms = [
-        f".{method}({_quoted(value)})"
-        for method, value in (
-            ("resourceId", target.resource_id),
-            ("className", target.class_name),
-            ("description", target.description),
-            # A field's text changes by being typed into. Elsewhere it tells the rows of a list apart.
-            ("text", target.text if with_text and target.role not in _FIELDS else None),
-        )
-        if value
-    ]
-    return (AppiumBy.ANDROID_UIAUTOMATOR, "new UiSelector()" + "".join(terms)) if terms else None
-
-
-def _ios(target: Target) -> _Locator | None:
-    name = target.resource_id or target.description or target.text
-    if not name:
-        return None
-    kind = f"type == {_quoted(target.class_name)} AND " if target.class_name else ""
-    return AppiumBy.IOS_PREDICATE, f"{kind}name == {_quoted(name)}"
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def point_now(phone: Phone, target: Target | None, planned: Point) -> Point:
@@ -174,8 +137,8 @@ def _followed_by_words(phone: Phone, target: Target, seen: Bounds, planned: Poin
     return _on_screen(phone, target, found[0].center)
 
 
-def _saying(words: str, *, platform: str) -> tuple[_Locator, ...]:
-    text = _quoted(words)
+def _saying(words: str, *, platform: str) -> tuple[Locator, ...]:
+    text = quoted(words)
     if platform == "ios":
         return ((AppiumBy.IOS_PREDICATE, f"label BEGINSWITH {text} OR name BEGINSWITH {text}"),)
     return tuple(
@@ -216,7 +179,7 @@ def _overlap(one: Bounds, other: Bounds) -> int:
     return common.area if common else 0
 
 
-def _places(phone: Phone, how: _Locator) -> list[Bounds] | None:
+def _places(phone: Phone, how: Locator) -> list[Bounds] | None:
     """Where the matching elements are, in pixels; None when this driver cannot look up that way."""
     try:
         return [phone.bounds_of(element) for element in phone.find(*how)[:_LOOKED_AT]]

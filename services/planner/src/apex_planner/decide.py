@@ -116,7 +116,7 @@ def _step(call: ToolCallDecision, scene: Scene, request: DecisionRequest) -> Pla
     return PlannedStep(
         action=grounded.action,
         page=scene.page,
-        target=grounded.target,
+        target=None if grounded.target is None else structs.replace(grounded.target, app=scene.app),
         purpose=(call.purpose or "").strip() or None,
         expected_outcome=(call.expected_outcome or "").strip() or None,
         rationale=(call.text_output or "").strip() or None,
