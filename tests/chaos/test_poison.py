@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -182,6 +183,30 @@ async def test_message_of_nine_megabytes_is_refused_by_name_and_closes_nobody_el
         assert (await bus.publish("request.any", json.dumps({"goal": "turn on Wi-Fi"}).encode())) > 0
         await _raw_nine_megabytes(bus)
     await _works(stack)
+
+
+async def test_dead_letters_are_listed_for_the_operator_and_for_nobody_else(stack: Stack) -> None:
+    slot = Slot(device=DEVICE, task=new_task_id(), kind="scene", turn=0)
+    async with stack.bus(Identity.PERCEPTION) as bus:
+        await bus.publish(slot.subject, b"no message")
+    await until_dead(stack, slot.subject, "planner")
+    listed = await _apex(stack, Identity.OPERATOR, "dead", "--json")
+    letters = [each["letter"] for each in json.loads(listed)]
+    assert {letter["service"] for letter in letters if letter["subject"] == slot.subject} == {"planner", "decision-log"}
+    assert "planner" in await _apex(stack, Identity.OPERATOR, "dead", "--service", "planner")
+    with pytest.raises(AssertionError):
+        await _apex(stack, Identity.CLIENT, "dead")
+
+
+async def _apex(stack: Stack, identity: Identity, *arguments: str) -> str:
+    seed = str(stack.wiring.seeds[identity])
+    environ = {"APEX_NATS_URL": stack.nats.url, "APEX_NATS_SEED_FILE": seed}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "apex_cli", *arguments, env=environ, stdout=-1, stderr=-1
+    )
+    out, said = await process.communicate()
+    assert process.returncode == 0, said.decode()
+    return out.decode()
 
 
 async def _raw_nine_megabytes(bus: Bus) -> None:

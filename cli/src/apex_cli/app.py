@@ -28,6 +28,7 @@ OWN: Final = {
     "deny": "apex_cli.commands.approve:deny",
     "devices": "apex_cli.commands.devices:devices",
     "queue": "apex_cli.commands.devices:queue",
+    "dead": "apex_cli.commands.dead:dead",
     "doctor": "apex_cli.commands.doctor:doctor",
     "replay": "apex_cli.commands.replay:replay",
     "perceive": "apex_cli.commands.offline:perceive",
