@@ -14,7 +14,8 @@ from unittest import mock
 import pytest
 from chaos import virtual_clock
 from chaos.virtual_log import Faults
-from chaos.virtual_world import VirtualSession, World, simulated
+from chaos.virtual_phone import VirtualSession
+from chaos.virtual_world import World, simulated
 
 from apex_bus.tasklog import Entry, Filled, TaskLog, entry_of
 from apex_schemas.steps import ActIntent
