@@ -22,7 +22,7 @@ from apex_schemas.steps import ActIntent
 from apex_schemas.subjects import Slot
 
 SEEDS = int(os.environ.get("APEX_CHAOS_SEEDS", "160"))
-BROKEN_SEEDS = 150
+BROKEN_SEEDS = 450
 
 
 def played(seed: int, faults: Faults | None = None, *, cancelled: float = 0.3) -> World:

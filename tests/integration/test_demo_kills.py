@@ -66,6 +66,19 @@ def _assert_each_act_once(timeline: Timeline, acts: list[dict[str, Any]]) -> Non
 
 @pytest.mark.parametrize("service", ["perception", "planner", "planner-decision", "executor", "decision-log"])
 async def test_a_service_killed_during_the_task_changes_nothing_of_its_end(service: str, stack: Stack) -> None:
+    """An act whose outcome the kill made unknown is judged by the model from the next screen: it may give up then, which
+    is a right end too, but not every time."""
+    for _ in range(3):
+        end, timeline = await _killed_in_the_middle(service, stack)
+        if end.status == "succeeded":
+            break
+        assert any(step.done and step.success is None for step in timeline.steps), end
+    assert (end.status, end.answer) == ("succeeded", "Lab-5G"), end
+    assert (await stack.phones.state("sim-1"))["apps"]["com.android.settings"]["wifi"] is True
+
+
+async def _killed_in_the_middle(service: str, stack: Stack) -> tuple[TaskFinished, Timeline]:
+    """Run the task, kill the service in its second turn, and see that each act was done once."""
     await stack.ready()
     await stack.phones.reset("sim-1")
     await stack.phones.set_faults("sim-1", {"latency_ms": {"click": 200, "actions": 200, "source": 100}})
@@ -83,10 +96,9 @@ async def test_a_service_killed_during_the_task_changes_nothing_of_its_end(servi
         timeline = await _until_stored(client, task)
     assert killed
     assert end is not None
-    assert (end.status, end.answer) == ("succeeded", "Lab-5G"), end
-    assert (await stack.phones.state("sim-1"))["apps"]["com.android.settings"]["wifi"] is True
     acts = await stack.phones.acts("sim-1", since=before[0]["n"] if before else 0)
     _assert_each_act_once(timeline, acts)
+    return end, timeline
 
 
 async def test_twenty_tasks_on_five_phones_with_every_service_twice_do_each_act_once(

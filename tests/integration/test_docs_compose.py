@@ -82,6 +82,7 @@ def test_the_retention_job_runs_as_the_owner(lab: Lab, folder: Path) -> None:
 
 
 def test_analysts_get_a_password_and_see_views_alone(lab: Lab, folder: Path) -> None:
+    _task(lab)
     [code] = _page("queries.md", "apex_reader password")
     first = code.splitlines()[0].replace("exec postgres", "exec -T postgres").replace("…", "letmein")
     assert "ALTER ROLE" in _run(lab, folder, first)
