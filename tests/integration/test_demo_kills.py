@@ -66,8 +66,8 @@ def _assert_each_act_once(timeline: Timeline, acts: list[dict[str, Any]]) -> Non
 
 @pytest.mark.parametrize("service", ["perception", "planner", "planner-decision", "executor", "decision-log"])
 async def test_a_service_killed_during_the_task_changes_nothing_of_its_end(service: str, stack: Stack) -> None:
-    """An act whose outcome the kill made unknown is judged by the model from the next screen: it may give up then, which
-    is a right end too, but not every time."""
+    """An act whose outcome the kill made unknown is judged by the model from the next screen: it may give up then,
+    which is a right end too, but not every time."""
     for _ in range(3):
         end, timeline = await _killed_in_the_middle(service, stack)
         if end.status == "succeeded":
