@@ -10,6 +10,7 @@ from integration.conftest import Nats
 from integration.executor_rig import DEVICE, Rig, executor_rig, until
 
 from apex_bus.tasklog import Filled
+from apex_executor.session import server_of
 from apex_schemas import subjects
 from apex_schemas.actions import DescribeScreen, FinishTask, InputText, LaunchApp, Look, Swipe, Tap, TerminateApp
 from apex_schemas.geometry import Bounds, Point
@@ -135,6 +136,25 @@ async def test_acting_of_a_lost_driver_is_never_repeated(rig: Rig) -> None:
     )
     await rig.start()
     assert (await rig.event(task, 0)).success is None
+    assert await rig.acts() == []
+
+
+async def test_session_of_a_lost_act_that_its_next_driver_ended_is_not_waited_for(rig: Rig) -> None:
+    """The driver that took over deleted the session, and died before it could say so."""
+    task = new_task_id()
+    first = await rig.start(ACT_SECONDS="60")
+    await rig.ask(task=task)
+    slot = await rig.started(task)
+    first.kill()
+    await first.wait()
+    planned = await rig.plan(task, 0, Tap(at=AT))
+    intent = ActIntent(
+        action=Tap(at=AT), session="ended-before", deadline_ms=60_000, worker="gone", server=server_of(rig.phones_url)
+    )
+    filled = await rig.log.fill(slot.sibling("acting"), intent, attempt=new_attempt(), after=planned.sequence)
+    assert isinstance(filled, Filled)
+    await rig.start()
+    assert (await rig.event(task, 0)).success is None  # within fifteen seconds, not after the minute of the deadline
     assert await rig.acts() == []
 
 

@@ -57,12 +57,16 @@ class PlannedStep(Wire, frozen=True, kw_only=True):
 
 
 class ActIntent(Wire, frozen=True, kw_only=True):
-    """Written before the phone is touched. `deadline_ms` is how long the act may take, from the writing of this."""
+    """Written before the phone is touched. `deadline_ms` is how long the act may take, from the writing of this.
+    `server` stands for the Appium server that has the session (a hash: its URL may hold a key), so that whoever finds
+    the act begun knows where the session can be ended.
+    """
 
     action: DeviceAction
     session: str
     deadline_ms: int
     worker: str = ""
+    server: str = ""
 
 
 class Timings(Wire, frozen=True, kw_only=True):

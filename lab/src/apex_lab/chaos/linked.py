@@ -41,10 +41,15 @@ class Linked(Stack):
                 ports["phone"] = lambda: phone
             case _:
                 pass
-        return {server: await self._exit.enter_async_context(Link(port)) for server, port in ports.items()}
+        links = {server: await self._exit.enter_async_context(Link(port)) for server, port in ports.items()}
+        if service == "executor":  # all reach the phones by one address, as they do where there is one Appium server
+            links["phone"] = self._to_phones = self._to_phones or links["phone"]
+        return links
+
+    _to_phones: Link | None = None
 
     async def _start(self) -> None:
-        self.links = {}
+        self.links, self._to_phones = {}, None
         await super()._start()
 
 

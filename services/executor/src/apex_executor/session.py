@@ -5,6 +5,7 @@ unknown, has deleted the old session first: what is still queued in it can then 
 """
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import Callable
@@ -134,3 +135,8 @@ def _reason(error: BaseException, text: str, url: str) -> str:
     if never_connected(error):
         return f"no Appium server answers at {url}; start it, or correct the device's url"
     return text.strip().splitlines()[0][:300]
+
+
+def server_of(url: str) -> str:
+    """What stands for an Appium server in messages: its URL may hold a key."""
+    return hashlib.sha256(url.rstrip("/").encode()).hexdigest()[:16]

@@ -26,6 +26,7 @@ from apex_executor.errors import ActRefused
 from apex_executor.failures import classify
 from apex_executor.outcomes import Outcome
 from apex_executor.secrets import revealed, told_of_failure, told_of_outcome
+from apex_executor.session import server_of
 from apex_executor.settings import ExecutorSettings
 from apex_schemas.actions import DescribeScreen, DeviceAction, FinishTask, Look, tool_name
 from apex_schemas.devices import SessionHandle
@@ -46,7 +47,7 @@ class Actor(Protocol):
 
     async def act(self, action: DeviceAction, target: Target | None) -> Outcome: ...
 
-    async def fence(self, session: str) -> bool:
+    async def fence(self, session: str, server: str = "") -> bool:
         """Make sure that nothing begun in a session can still happen, and have a new one. True when that is known."""
         ...
 
@@ -156,6 +157,7 @@ class Turns:
             session=self._session() or "",
             deadline_ms=round(self._settings.act_seconds * 1_000),
             worker=self._bus.worker,
+            server=server_of(self._actor.handle.url) if self._actor.handle else "",
         )
         attempt = self._attempts.setdefault(slot, new_attempt())
         match await self._log.fill(acting, intent, attempt=attempt, after=planned.sequence):
@@ -207,7 +209,7 @@ class Turns:
             return _held(event, WorldEvent)
         intent = _held(acting, ActIntent)
         first_seen = self._first_seen.setdefault(slot, time.monotonic())
-        if not await self._actor.fence(intent.session):
+        if not await self._actor.fence(intent.session, intent.server):
             # The old session may still do it: wait until its deadline is over, by our own clock.
             await asyncio.sleep(max(0.0, first_seen + intent.deadline_ms / 1_000 - time.monotonic()))
         log.warning("%s: begun by %s, outcome unknown", slot.subject, intent.worker)

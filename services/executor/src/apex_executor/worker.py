@@ -23,7 +23,7 @@ from apex_executor.errors import ActRefused, DeviceFailed, LeaseLost, Retired
 from apex_executor.failures import classify
 from apex_executor.lease import Lease
 from apex_executor.outcomes import Outcome
-from apex_executor.session import PhoneSession
+from apex_executor.session import PhoneSession, server_of
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_executor.turns import Turns
 from apex_schemas import subjects
@@ -185,11 +185,17 @@ class Worker:
             self._usable.clear()
             self._changed.set()
 
-    async def fence(self, session: str) -> bool:
+    async def fence(self, session: str, server: str = "") -> bool:
+        """The session of an act that somebody began may be neither ours nor the one that the last driver had: a driver
+        in between may have ended it, and died. It is ended again where it is known to live on our own server."""
         if session in self._gone:
             return True
         if self._session.handle is not None and self._session.handle.id == session:
             await self.heal()
+        elif server and server == server_of(self.config.url):
+            old = SessionHandle(id=session, url=self.config.url, platform=self.config.platform)
+            if await self._session.fence(old):
+                self._gone.add(session)
         return session in self._gone
 
     async def heal_for(self, dead: str) -> SessionReply | None:
