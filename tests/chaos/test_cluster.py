@@ -32,7 +32,7 @@ from apex_schemas.subjects import Identity, Slot, finished, started
 from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("cluster")]
-ROUNDS = int(os.environ.get("APEX_CHAOS_ROUNDS", "1000"))
+ROUNDS = int(os.environ.get("APEX_TEST_ROUNDS", "1000"))
 AT_ONCE = 20
 TAP = Tap(at=Point(x=1, y=1))
 END = TaskFinished(status="cancelled", turns=1, finished_at_ms=1, by="client")

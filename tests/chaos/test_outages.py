@@ -1,6 +1,6 @@
 """Postgres away under load, and ten thousand requests in the queue: nothing is lost, memory stays bounded.
 
-APEX_CHAOS_AWAY_SECONDS makes the outage longer: docs/RELIABILITY.md has the figures of ten minutes.
+APEX_TEST_AWAY_SECONDS makes the outage longer: docs/RELIABILITY.md has the figures of ten minutes.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from apex_schemas.subjects import Identity
 
 log = logging.getLogger(__name__)
 
-AWAY_SECONDS = float(os.environ.get("APEX_CHAOS_AWAY_SECONDS", "40"))
+AWAY_SECONDS = float(os.environ.get("APEX_TEST_AWAY_SECONDS", "40"))
 QUEUED = 10_000
 MOST_GROWTH_MIB = 60.0
 

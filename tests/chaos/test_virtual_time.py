@@ -21,7 +21,7 @@ from apex_bus.tasklog import Entry, Filled, TaskLog, entry_of
 from apex_schemas.steps import ActIntent
 from apex_schemas.subjects import Slot
 
-SEEDS = int(os.environ.get("APEX_CHAOS_SEEDS", "160"))
+SEEDS = int(os.environ.get("APEX_TEST_SEEDS", "160"))
 BROKEN_SEEDS = 450
 
 
