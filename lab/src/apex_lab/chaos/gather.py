@@ -26,6 +26,8 @@ from apex_schemas.errors import WireError
 from apex_schemas.subjects import parse_slot
 
 _READ_SECONDS: Final = 30.0
+_BITS_A_SECOND: Final = 120_000_000
+"""What is read without any flow control must not come faster than it is read: the server would close us."""
 _LOG_CONSUMERS: Final = (("TASKS", "DECISION_LOG_TASKS"), ("DECISIONS", "DECISION_LOG_DECISIONS"))
 
 
@@ -38,7 +40,8 @@ async def messages(bus: Bus, stream: str) -> list[tuple[str, int, int, bytes]]:
     inbox = bus.client.new_inbox()
     subscription = await bus.client.subscribe(inbox, pending_msgs_limit=-1, pending_bytes_limit=-1)  # pyright: ignore
     config = {"deliver_subject": inbox, "deliver_policy": "all", "ack_policy": "none", "replay_policy": "instant",
-              "inactive_threshold": 60_000_000_000, "mem_storage": True, "num_replicas": 1}  # fmt: skip
+              "inactive_threshold": 60_000_000_000, "rate_limit_bps": _BITS_A_SECOND,
+              "mem_storage": True, "num_replicas": 1}  # fmt: skip
     name = f"account-{secrets.token_hex(4)}"
     body = json.dumps({"stream_name": stream, "config": {**config, "name": name}}).encode()
     made = await bus.api(f"CONSUMER.CREATE.{stream}.{name}", body)
