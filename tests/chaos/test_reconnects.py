@@ -7,7 +7,7 @@ import pytest
 from chaos.conftest import Secured
 
 from apex_bus import micro
-from apex_bus.connection import Bus
+from apex_bus.connection import Bus, flushed
 from apex_planner.clients.cloud_proxy import CloudProxyClient
 from apex_planner.endpoint import DecisionEndpoint
 from apex_schemas.decision import DecisionReply, DecisionRequest, ToolCallDecision
@@ -68,7 +68,7 @@ async def test_endpoint_that_answers_over_a_new_connection_goes_on_and_the_plann
         async with asyncio.timeout(10):  # far below the silence after which a dead endpoint is given up
             assert isinstance(await decision, ToolCallDecision)
         assert slow.asked >= 2
-        await serving.client.flush()
+        await flushed(serving.client)
         assert not serving.fatal.done(), "a service ended for an answer that nobody waits for"
         answering.cancel()
         await asyncio.gather(answering, return_exceptions=True)
@@ -97,9 +97,8 @@ async def test_answer_over_a_new_connection_ends_no_service(secured: Secured, id
         await secured.server.restart()
         await again(serving)
         go.set()
-        await serving.client.flush()
         await asyncio.sleep(0)
-        await serving.client.flush()  # the refusal has come by now
+        await flushed(serving.client)  # the refusal has come by now
         assert not serving.fatal.done()
         answering.cancel()
         await asyncio.gather(answering, return_exceptions=True)

@@ -8,7 +8,7 @@ import pytest
 from integration.bus_rig import connected, provisioned, slot, start
 from integration.conftest import Nats
 
-from apex_bus.connection import Bus, Refused
+from apex_bus.connection import Bus, Refused, flushed
 from apex_bus.errors import StoreFull
 from apex_bus.provision import provision, stream_config
 from apex_bus.tasklog import Filled, TaskLog
@@ -78,7 +78,7 @@ async def test_acknowledgement_of_a_message_sent_on_as_a_reply_writes_no_slot_tw
         subject = slot("planned", 0).subject
         await bus.publish(subject, b"first")
         await bus.client.publish("request.any", b"{}", reply=subject)
-        await bus.client.flush()
+        await flushed(bus.client)
         assert await _content(bus, subject) == b"first"
 
 

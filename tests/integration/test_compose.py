@@ -16,6 +16,7 @@ import pytest
 from integration.compose_lab import ROOT, Lab
 from nats.aio.msg import Msg
 
+from apex_bus.connection import flushed
 from apex_schemas import envelope
 from apex_schemas.task import TaskFinished
 
@@ -67,7 +68,7 @@ async def run_task(lab: Lab, goal: str) -> TaskFinished:
     ends: asyncio.Queue[Msg] = asyncio.Queue()
     try:
         await client.subscribe("task.*.*.end.finished", cb=ends.put)
-        await client.flush()
+        await flushed(client)
         stored = json.loads((await client.request("request.any", json.dumps({"goal": goal}).encode(), timeout=5)).data)
         assert stored["stream"] == "REQUESTS"
         while True:

@@ -11,7 +11,7 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from apex_bus.connection import connect
+from apex_bus.connection import connect, flushed
 from apex_bus.credentials import Credentials, write_credentials
 from apex_bus.provision import provision
 from apex_bus.settings import BusSettings
@@ -60,8 +60,7 @@ class Guarded:
                 await client.publish(subject, b"")
             else:
                 await client.subscribe(subject)
-            await client.flush()
-            await client.flush()  # the first may be answered by the PONG of the connection's own PING
+            await flushed(client)
         return any(subject.lower() in refusal for refusal in refusals)  # the client lowers what it is told
 
 

@@ -13,7 +13,7 @@ import pytest
 from security.conftest import Guarded
 
 from apex_bus import micro
-from apex_bus.connection import Bus, connect
+from apex_bus.connection import Bus, connect, flushed
 from apex_schemas.subjects import Identity
 
 I = Identity  # noqa: E741
@@ -102,7 +102,7 @@ async def test_a_guest_follows_a_task_and_reads_its_end(guarded: Guarded) -> Non
     try:
         async with guarded.client(I.GUEST) as (guest, refusals):
             live = await guest.subscribe(f"task.*.{TASK}.end.finished")
-            await guest.flush()
+            await flushed(guest)
             await executor.publish(ENDED, b"the end")
             assert (await live.next_msg(timeout=2)).subject == ENDED
             read = await guest.request(f"{GET}.task.*.{TASK}.end.finished", b"", timeout=2)
@@ -155,7 +155,7 @@ async def test_a_guest_does_not_hear_the_answers_of_named_clients(guarded: Guard
     asking = await nats.connect(guarded.url, nkeys_seed_str=seed)
     async with guarded.client(I.GUEST) as (guest, refusals):
         listening = await guest.subscribe("_INBOX.>")
-        await guest.flush()
+        await flushed(guest)
         await asking.request("request.any", b"{}", timeout=2)
         await guest.publish("_INBOX.mine", b"own")
         await asking.close()

@@ -9,7 +9,7 @@ import components
 import pytest
 import pytest_asyncio
 
-from apex_bus.connection import Bus
+from apex_bus.connection import Bus, flushed
 from apex_lab.stack import Stack
 from apex_schemas import envelope
 from apex_schemas.actions import Tap
@@ -59,7 +59,7 @@ class Meddle:
     async def begin(self) -> None:
         for subject, data, reply in self._steps:
             await self._bus.client.publish(subject, data, reply=reply or "")
-        await self._bus.client.flush()
+        await flushed(self._bus.client)
 
 
 async def tapped_the_corner(stack: Stack) -> bool:
@@ -113,7 +113,7 @@ async def test_services_answer_inboxes_only(stack: Stack) -> None:
         before = await executor.get("DEVICES", "device.sim-1")
         for subject in ("$SRV.PING.planner-decision", "planner-decision.decide"):
             await planner.client.publish(subject, b"x", reply="device.sim-1")
-        await planner.client.flush()
+        await flushed(planner.client)
         assert await planner.ping("planner-decision")
         after = await executor.get("DEVICES", "device.sim-1")
     assert before is not None

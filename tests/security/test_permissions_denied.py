@@ -7,7 +7,7 @@ import nkeys
 import pytest
 from security.conftest import Guarded
 
-from apex_bus.connection import connect
+from apex_bus.connection import connect, flushed
 from apex_bus.credentials import Server, write_credentials
 from apex_bus.errors import NotPermitted, Unreachable
 from apex_bus.settings import BusSettings
@@ -179,12 +179,12 @@ async def test_listening_to_what_is_not_its_own_is_refused(guarded: Guarded, ide
 async def test_a_service_may_not_answer_twice_where_one_answer_is_due(guarded: Guarded) -> None:
     async with guarded.client(I.EXECUTOR) as (executor, refusals), guarded.client(I.PERCEPTION) as (perception, _):
         serving = await executor.subscribe("session.sim-1")
-        await executor.flush()
+        await flushed(executor)
         asked = asyncio.create_task(perception.request("session.sim-1", b"", timeout=2))
         request = await serving.next_msg(timeout=2)
         await request.respond(b"first")
         await request.respond(b"second")
-        await executor.flush()
+        await flushed(executor)
         assert (await asked).data == b"first"
     assert any(request.reply.lower() in refusal for refusal in refusals)
 

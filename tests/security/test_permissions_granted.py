@@ -7,7 +7,7 @@ import nats.errors
 import pytest
 from security.conftest import Guarded
 
-from apex_bus.connection import Bus, connect
+from apex_bus.connection import Bus, connect, flushed
 from apex_bus.pull import Pull
 from apex_schemas.subjects import Consumer, Identity, consumers
 
@@ -180,7 +180,7 @@ async def test_a_request_is_answered_by_whoever_serves_it(
 async def test_the_endpoint_may_answer_one_request_many_times(guarded: Guarded) -> None:
     async with guarded.client(I.ENDPOINT) as (endpoint, refusals), guarded.client(I.PLANNER) as (planner, _):
         serving = await endpoint.subscribe("planner-decision.decide")
-        await endpoint.flush()
+        await flushed(endpoint)
         inbox = planner.new_inbox()
         answers = await planner.subscribe(inbox)
         await planner.publish("planner-decision.decide", b"", reply=inbox)
@@ -195,10 +195,10 @@ async def test_the_endpoint_may_answer_one_request_many_times(guarded: Guarded) 
 async def _ask_and_answer(guarded: Guarded, identity: Identity, subject: str, service: Identity) -> None:
     async with guarded.client(service) as (server, refusals), guarded.client(identity) as (asking, refused):
         serving = await server.subscribe(subject)
-        await server.flush()
-        asked = asyncio.create_task(asking.request(subject, b"?", timeout=3))
+        await flushed(server)
+        asked = asyncio.create_task(asking.request(subject, b"?", timeout=10))
         try:
-            await (await serving.next_msg(timeout=3)).respond(b"!")
+            await (await serving.next_msg(timeout=10)).respond(b"!")
             answer = await asked
         except (nats.errors.Error, TimeoutError) as error:
             pytest.fail(f"{error!r}: {refusals} {refused}")

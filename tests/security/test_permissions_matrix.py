@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from security.conftest import Guarded, start_guarded
 
+from apex_bus.connection import flushed
 from apex_schemas.subjects import Identity
 
 I = Identity  # noqa: E741
@@ -195,8 +196,7 @@ async def test_an_identity_may_do_what_stands_under_its_name_and_nothing_else(
             else:
                 await client.subscribe(subject)
         async with asyncio.timeout(10):
-            await client.flush()
-            await client.flush()
+            await flushed(client)
         said = "\n".join(refusals)
     refused = {subject for subject in table if f'"{subject.lower()}"' in said}  # the client lowers what it is told
     may = {subject for subject, identities in table.items() if identity in identities}

@@ -13,7 +13,7 @@ import nats.errors
 import pytest
 import pytest_asyncio
 
-from apex_bus.connection import connect
+from apex_bus.connection import connect, flushed
 from apex_bus.credentials import Credentials, Server, write_credentials
 from apex_bus.errors import BusError, NotPermitted, SettingsError, Unreachable
 from apex_bus.provision import provision
@@ -126,8 +126,7 @@ async def test_a_certificate_does_not_stand_for_a_key(secured: Secured) -> None:
     client = await nats.connect(secured.url, tls=context, error_cb=note)
     try:
         await client.publish("device.sim-1", b"{}")
-        await client.flush()
-        await client.flush()
+        await flushed(client)
     finally:
         await client.close()
     assert "device.sim-1" in " ".join(refusals)

@@ -192,6 +192,15 @@ class Bus:
             log.info("the connection to NATS ended before it was closed: %s", error)
 
 
+async def flushed(client: Client) -> None:
+    """Return once the server has taken all that was sent: subscriptions are in force, publications on their way.
+
+    The client's own `flush` writes its PING ahead of what is still buffered, so that one alone proves nothing.
+    """
+    await client.flush()
+    await client.flush()
+
+
 def _name(error: BaseException) -> str:
     return type(error).__name__
 

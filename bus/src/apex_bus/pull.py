@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from apex_bus.cancellation import finished, heeded
-from apex_bus.connection import Bus, parse_timestamp_ns
+from apex_bus.connection import Bus, flushed, parse_timestamp_ns
 from apex_bus.errors import Drift, Transient
 from apex_schemas.subjects import Consumer
 
@@ -155,7 +155,7 @@ class Pull:
         try:
             if self._bus.connected:
                 await self._bus.client._send_unsubscribe(inbox._id)  # pyright: ignore[reportPrivateUsage]
-                await self._bus.client.flush()
+                await flushed(self._bus.client)
                 await asyncio.sleep(0)  # the client hands on what has arrived in one step of its own task
         finally:
             await inbox.unsubscribe()

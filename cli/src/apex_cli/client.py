@@ -16,7 +16,7 @@ import nats.errors
 from nats.aio.msg import Msg
 
 from apex_bus import tracing
-from apex_bus.connection import Bus, connect
+from apex_bus.connection import Bus, connect, flushed
 from apex_bus.errors import BusError, NotPermitted, Transient, Unreachable
 from apex_cli.errors import NotFound, NotReachable
 from apex_cli.place import Place
@@ -85,7 +85,7 @@ class Client:
             await self._bus.client.subscribe(pattern, cb=queue.put)  # pyright: ignore[reportUnknownMemberType]
             for pattern in (*patterns, f"task.*.{task}.end.finished")
         ]
-        await self._bus.client.flush()
+        await flushed(self._bus.client)
         try:
             yield self._happenings(task, queue)
         finally:
