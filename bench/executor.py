@@ -26,7 +26,7 @@ from apex_bus.settings import BusSettings
 from apex_bus.tasklog import Filled, TaskLog
 from apex_lab.embedded.nats import nats_server
 from apex_lab.phone import Phone, serve
-from apex_schemas import envelope, subjects
+from apex_schemas import envelope, slots, subjects
 from apex_schemas.actions import FinishTask, Tap
 from apex_schemas.devices import DeviceStatus
 from apex_schemas.geometry import Bounds, Point, Size
@@ -86,7 +86,7 @@ class Bench:
         task = new_task_id()
         request = json.dumps({"goal": "bench", "task": task, "max_turns": 200}).encode()
         await self.bus.publish(subjects.request(device), request)
-        begin = subjects.started(device, task)
+        begin = slots.started(device, task)
         while await self.log.read(begin) is None:  # noqa: ASYNC110  (the log tells nobody)
             await asyncio.sleep(0.05)
         for turn in range(acts):

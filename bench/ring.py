@@ -12,7 +12,8 @@ from apex_bus.consume import Delivery
 from apex_bus.pull import Pull
 from apex_bus.settings import BusSettings
 from apex_lab.embedded.nats import nats_server
-from apex_schemas.subjects import Consumer, Identity
+from apex_schemas.consumers import Consumer
+from apex_schemas.subjects import Identity
 
 HOPS = ("a", "b", "c")
 _PAYLOAD = b"x" * 3_000

@@ -1,13 +1,13 @@
 """Messages of whole tasks, for the decision-log's tests: as they lie in the streams, with their subjects."""
 
-from apex_schemas import envelope, subjects
+from apex_schemas import envelope, slots, subjects
 from apex_schemas.actions import FinishTask, Tap
 from apex_schemas.decision import DecisionFault, DecisionRecord, ToolCallDecision, Usage
 from apex_schemas.geometry import Point, Size
 from apex_schemas.scene import Element, Scene, Screen
+from apex_schemas.slots import Slot
 from apex_schemas.steps import ActIntent, DecisionKey, PlannedStep, Target, Timings, WorldEvent
 from apex_schemas.structs import Wire
-from apex_schemas.subjects import Slot
 from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
 DEVICE = "sim-1"
@@ -33,7 +33,7 @@ def started(task: str, *, goal: str = "turn on Wi-Fi", sequence: int = 7) -> Mes
         request_digest="d",
         started_at_ms=START_MS + sequence,
     )
-    return stored(subjects.started(DEVICE, task), body)
+    return stored(slots.started(DEVICE, task), body)
 
 
 def scene(task: str, turn: int, *, page: str = "Settings", label: str = "Wi-Fi") -> Message:
@@ -86,7 +86,7 @@ def event(task: str, turn: int, *, success: bool | None = True, message: str | N
 
 def finished(task: str, *, turns: int = 1) -> Message:
     body = TaskFinished(status="succeeded", turns=turns, finished_at_ms=START_MS + 9_000, by="w", answer="on")
-    return stored(subjects.finished(DEVICE, task), body)
+    return stored(slots.finished(DEVICE, task), body)
 
 
 def decided(task: str, turn: int, *, call: int = 0, said: str | None = "It is off.", tokens: int = 100) -> Message:

@@ -27,8 +27,9 @@ from apex_lab.embedded.process import free_port
 from apex_schemas.actions import Tap
 from apex_schemas.geometry import Point
 from apex_schemas.ids import new_attempt, new_task_id
+from apex_schemas.slots import Slot, finished, started
 from apex_schemas.steps import ActIntent, PlannedStep
-from apex_schemas.subjects import Identity, Slot, finished, started
+from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("cluster")]

@@ -21,7 +21,7 @@ from apex_lab.chaos.load import Load
 from apex_lab.chaos.run import _all_ended, _until
 from apex_lab.embedded.nats import nats_server
 from apex_lab.stack import Stack
-from apex_schemas import subjects
+from apex_schemas import slots
 from apex_schemas.actions import FinishTask
 from apex_schemas.subjects import Identity
 
@@ -108,7 +108,7 @@ async def _sequences(rig: Any) -> dict[str, int]:
 async def _started(rig: Any) -> Any:
     for subject, _, _, _ in await gather.messages(rig.bus, "TASKS"):
         if subject.endswith(".started"):
-            yield subjects.parse_slot(subject).task
+            yield slots.parse_slot(subject).task
 
 
 async def _still_idle(pid: int) -> None:

@@ -22,9 +22,10 @@ from apex_schemas.errors import TooLarge
 from apex_schemas.geometry import Point, Size
 from apex_schemas.ids import new_task_id
 from apex_schemas.scene import Scene, Screen
+from apex_schemas.slots import Slot
 from apex_schemas.steps import PlannedStep, WorldEvent
 from apex_schemas.structs import Wire
-from apex_schemas.subjects import Identity, Slot
+from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished, TaskRequest
 
 pytestmark = [

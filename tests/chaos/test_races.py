@@ -10,8 +10,9 @@ from apex_bus.tasklog import Filled, TaskLog
 from apex_schemas.actions import Tap
 from apex_schemas.geometry import Point
 from apex_schemas.ids import new_attempt, new_task_id
+from apex_schemas.slots import Slot, finished, started
 from apex_schemas.steps import ActIntent, PlannedStep
-from apex_schemas.subjects import Identity, Slot, finished, started
+from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
 ROUNDS = 1_000

@@ -18,8 +18,8 @@ from chaos.virtual_phone import VirtualSession
 from chaos.virtual_world import World, simulated
 
 from apex_bus.tasklog import Entry, Filled, TaskLog, entry_of
+from apex_schemas.slots import Slot
 from apex_schemas.steps import ActIntent
-from apex_schemas.subjects import Slot
 
 SEEDS = int(os.environ.get("APEX_TEST_SEEDS", "160"))
 BROKEN_SEEDS = 450

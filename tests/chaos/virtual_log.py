@@ -10,7 +10,8 @@ import time
 from dataclasses import dataclass, field
 
 from apex_bus.connection import Refused, Stored
-from apex_schemas.subjects import SHARED_CONSUMERS, STREAMS, Consumer
+from apex_schemas.consumers import SHARED_CONSUMERS, Consumer
+from apex_schemas.streams import STREAMS
 
 
 @dataclass(kw_only=True)

@@ -11,7 +11,7 @@ from chaos.virtual_log import Deliveries
 from apex_bus.connection import Refused, ServerClock, Stored
 from apex_bus.consume import _Loop
 from apex_bus.errors import LogUnavailable
-from apex_schemas.subjects import Consumer
+from apex_schemas.consumers import Consumer
 
 if TYPE_CHECKING:
     from chaos.virtual_world import World

@@ -28,13 +28,14 @@ from apex_planner.recorded import RecordedClient
 from apex_planner.service import PlannerService
 from apex_schemas import envelope, subjects
 from apex_schemas.actions import FinishTask, Tap
+from apex_schemas.consumers import SHARED_CONSUMERS, pool_consumer
 from apex_schemas.decision import DecisionRequest, ToolCallDecision
 from apex_schemas.devices import DeviceRecord
 from apex_schemas.geometry import Point, Size
 from apex_schemas.ids import new_attempt
 from apex_schemas.scene import Scene, Screen
+from apex_schemas.slots import Slot, parse_slot
 from apex_schemas.steps import DecisionKey, PlannedStep, WorldState
-from apex_schemas.subjects import SHARED_CONSUMERS, Slot, parse_slot
 from apex_schemas.task import TaskRequest
 
 SHARED = {consumer.name: consumer for consumer in SHARED_CONSUMERS}
@@ -201,7 +202,7 @@ class World:
 async def _take_next(self: Claims, lease: Any, **_: Any) -> None:
     """In place of pulling from the pools: one request from the shared pool."""
     life: Life = self._bus  # type: ignore[assignment]
-    deliveries = life.world.log.deliveries(subjects.pool_consumer("any"))
+    deliveries = life.world.log.deliveries(pool_consumer("any"))
     stored = deliveries.take()
     if stored is None:
         await life.world.log.something(5)

@@ -16,7 +16,7 @@ from apex_schemas import edge, envelope
 from apex_schemas.errors import WireError
 from apex_schemas.geometry import Size
 from apex_schemas.scene import Scene
-from apex_schemas.subjects import parse_slot
+from apex_schemas.slots import parse_slot
 
 _PICTURE: Final = View(picture=Size(width=1080, height=2400))
 _PROVIDERS: Final = (anthropic_answer.read, chat_answer.read, responses_answer.read)

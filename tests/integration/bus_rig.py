@@ -10,8 +10,10 @@ from typing import Any
 from apex_bus.connection import Bus, connect
 from apex_bus.provision import consumer_config, provision
 from apex_bus.settings import BusSettings
+from apex_schemas.consumers import Consumer
 from apex_schemas.ids import new_task_id
-from apex_schemas.subjects import Consumer, Identity, Slot
+from apex_schemas.slots import Slot
+from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
 DEVICE = "pixel"

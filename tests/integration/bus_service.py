@@ -13,7 +13,8 @@ from apex_bus.consume import Delivery, Done, Verdict, consume
 from apex_bus.micro import serve
 from apex_bus.run import run
 from apex_bus.settings import load
-from apex_schemas.subjects import SHARED_CONSUMERS, Consumer, Identity
+from apex_schemas.consumers import SHARED_CONSUMERS, Consumer
+from apex_schemas.subjects import Identity
 
 CANCEL = next(each for each in SHARED_CONSUMERS if each.name == "CANCEL")
 MISSING = Consumer(name="MISSING", stream="REQUESTS", filters=("cancel.*",), identity=Identity.EXECUTOR)

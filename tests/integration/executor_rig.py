@@ -20,15 +20,16 @@ from apex_bus.settings import BusSettings
 from apex_bus.tasklog import Entry, Filled, TaskLog
 from apex_lab.phone import Phone, serve
 from apex_lab.stack.http import Handsets
-from apex_schemas import subjects
+from apex_schemas import slots, subjects
 from apex_schemas.actions import Action
 from apex_schemas.devices import DeviceControl, DeviceStatus
 from apex_schemas.geometry import Size
 from apex_schemas.ids import new_attempt, new_task_id
 from apex_schemas.queries import WaitingRequests
 from apex_schemas.scene import Scene, Screen
+from apex_schemas.slots import Kind, Slot
 from apex_schemas.steps import PlannedStep, Target, WorldEvent
-from apex_schemas.subjects import Identity, Kind, Slot
+from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished
 
 LEASE_S = 2.0
@@ -89,7 +90,7 @@ class Rig:
         async def look() -> Entry | None:
             token = "end" if kind == "finished" else turn or 0
             stored = await self.bus.get("TASKS", f"task.*.{task}.{token}.{kind}")
-            return None if stored is None else await self.log.read(subjects.parse_slot(stored.subject))
+            return None if stored is None else await self.log.read(slots.parse_slot(stored.subject))
 
         return await until(look, what=f"{kind} {turn} of {task}")
 

@@ -13,9 +13,10 @@ from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Later, Verdict, consume
 from apex_bus.errors import Drift, Transient
 from apex_schemas import envelope
+from apex_schemas.consumers import SHARED_CONSUMERS, Consumer
 from apex_schemas.devices import DeadLetter
 from apex_schemas.errors import Undecodable, UnknownKind
-from apex_schemas.subjects import SHARED_CONSUMERS, Consumer, Identity
+from apex_schemas.subjects import Identity
 
 CANCEL = next(each for each in SHARED_CONSUMERS if each.name == "CANCEL")
 QUICK = Consumer(name="QUICK", stream="REQUESTS", filters=("approve.*.*",), identity=Identity.EXECUTOR, ack_wait_s=0.6)

@@ -11,8 +11,8 @@ from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Verdict, consume, consume_batches
 from apex_bus.errors import NotPermitted, Transient
 from apex_bus.pull import Pull
+from apex_schemas.consumers import SHARED_CONSUMERS
 from apex_schemas.errors import Undecodable
-from apex_schemas.subjects import SHARED_CONSUMERS
 
 BATCHES = next(each for each in SHARED_CONSUMERS if each.name == "DECISION_LOG_DECISIONS")
 

@@ -8,7 +8,8 @@ from integration.conftest import Nats
 
 from apex_bus.errors import Drift, SettingsError
 from apex_bus.provision import consumer_config, device_aliases, provision, stream_config
-from apex_schemas.subjects import STREAMS, consumers
+from apex_schemas.consumers import consumers
+from apex_schemas.streams import STREAMS
 
 DEVICES = ("pixel", "galaxy")
 

@@ -16,8 +16,8 @@ from apex_schemas.errors import LogTorn
 from apex_schemas.geometry import Size
 from apex_schemas.ids import new_attempt, new_task_id
 from apex_schemas.scene import Scene, Screen
+from apex_schemas.slots import Slot, finished, started
 from apex_schemas.steps import ActIntent, PlannedStep, WorldEvent
-from apex_schemas.subjects import Slot, finished, started
 
 LOOK = actions.Look(code="TEST", reason="a test")
 STEP = PlannedStep(action=LOOK, page="Settings")

@@ -13,7 +13,9 @@ from apex_bus.errors import StoreFull
 from apex_bus.provision import provision, stream_config
 from apex_bus.tasklog import Filled, TaskLog
 from apex_schemas.ids import new_task_id
-from apex_schemas.subjects import STREAMS, decision, started
+from apex_schemas.slots import started
+from apex_schemas.streams import STREAMS
+from apex_schemas.subjects import decision
 
 PLACES = [slot("planned", 0).subject, decision(new_task_id(), 0, 0)]
 SECOND_WRITES: dict[str, tuple[bytes, dict[str, str] | None]] = {

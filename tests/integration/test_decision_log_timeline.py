@@ -11,7 +11,7 @@ from apex_decision_log.timeline import tasks, timeline
 from apex_schemas.geometry import Bounds, Size
 from apex_schemas.queries import SceneBox, TasksQuery, TimelineQuery, TimelineStep
 from apex_schemas.scene import Element, Scene, Screen
-from apex_schemas.subjects import Slot
+from apex_schemas.slots import Slot
 
 TASK, OTHER = world.task_id(0), world.task_id(1)
 LONG = "لأن المفتاح 🙂 " * 700  # about 10,000 characters

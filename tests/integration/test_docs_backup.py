@@ -22,7 +22,8 @@ from apex_decision_log.store import open_store
 from apex_lab.embedded.nats import nats_server
 from apex_lab.embedded.postgres import postgres_server
 from apex_schemas.ids import new_attempt, new_task_id
-from apex_schemas.subjects import Identity, finished, started
+from apex_schemas.slots import finished, started
+from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished
 
 pytestmark = pytest.mark.slow

@@ -28,14 +28,15 @@ from apex_perception.appium import attach
 from apex_perception.compose import CONSUMER, compose
 from apex_perception.service import PerceptionService
 from apex_perception.settings import PerceptionSettings
-from apex_schemas import subjects
+from apex_schemas import slots, subjects
 from apex_schemas.actions import Action, FinishTask, LaunchApp, Tap
 from apex_schemas.devices import Claim, DeviceRecord, SessionHandle, SessionReply, SessionRequest
 from apex_schemas.geometry import Point
 from apex_schemas.ids import new_attempt, new_task_id
 from apex_schemas.scene import Scene
+from apex_schemas.slots import Slot
 from apex_schemas.steps import WorldEvent
-from apex_schemas.subjects import Identity, Slot
+from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
 DEVICE = "sim-1"
@@ -87,7 +88,7 @@ class Stage:
         body = TaskStarted(
             request=TaskRequest(goal="g"), pool="any", request_sequence=1, request_digest="d", started_at_ms=1
         )
-        slot = subjects.started(DEVICE, task)
+        slot = slots.started(DEVICE, task)
         assert isinstance(await self.log.fill(slot, body, attempt=new_attempt()), Filled)
 
     async def event(self, task: str, turn: int, action: Action, *, success: bool | None = True) -> None:

@@ -23,8 +23,9 @@ from apex_schemas import subjects
 from apex_schemas.decision import DecisionRecord, DecisionRequest
 from apex_schemas.ids import new_task_id
 from apex_schemas.queries import DecisionsQuery, RecordedDecisions
+from apex_schemas.slots import Slot
 from apex_schemas.steps import PlannedStep
-from apex_schemas.subjects import Identity, Slot
+from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished, TaskRequest
 
 pytestmark = [

@@ -26,11 +26,13 @@ from apex_planner.service import PlannerService
 from apex_planner.stub import StubPlanner
 from apex_schemas import subjects
 from apex_schemas.actions import DescribeScreen, Look, Tap
+from apex_schemas.consumers import SHARED_CONSUMERS
 from apex_schemas.decision import Picture
 from apex_schemas.geometry import Size
 from apex_schemas.scene import Scene, ScreenshotRef
+from apex_schemas.slots import Slot
 from apex_schemas.steps import PlannedStep
-from apex_schemas.subjects import SHARED_CONSUMERS, Identity, Slot
+from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished
 
 DEVICE = "pixel"

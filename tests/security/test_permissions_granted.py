@@ -9,7 +9,8 @@ from security.conftest import Guarded
 
 from apex_bus.connection import Bus, connect, flushed
 from apex_bus.pull import Pull
-from apex_schemas.subjects import Consumer, Identity, consumers
+from apex_schemas.consumers import Consumer, consumers
+from apex_schemas.subjects import Identity
 
 TASK = "0af7651916cd43dd8448eb211c80319c"
 I = Identity  # noqa: E741

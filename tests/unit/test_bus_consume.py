@@ -12,8 +12,9 @@ from apex_bus.connection import Bus, Refused
 from apex_bus.consume import Delivery, Done, Later, Verdict
 from apex_bus.errors import LogUnavailable, NotPermitted, StoreFull, Transient
 from apex_schemas import envelope
+from apex_schemas.consumers import SHARED_CONSUMERS
 from apex_schemas.errors import LogTorn, SubjectMismatch, TooLarge, Undecodable, UnknownFields, UnknownKind
-from apex_schemas.subjects import SHARED_CONSUMERS, Identity
+from apex_schemas.subjects import Identity
 
 CONSUMER = next(each for each in SHARED_CONSUMERS if each.name == "CANCEL")
 

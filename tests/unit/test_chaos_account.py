@@ -11,8 +11,8 @@ from apex_lab.chaos.evidence import Act, Asked, Call, Decision, Evidence, Made, 
 from apex_schemas.actions import Tap
 from apex_schemas.geometry import Point, Size
 from apex_schemas.scene import Scene, Screen
+from apex_schemas.slots import Slot, finished, started
 from apex_schemas.steps import ActIntent, PlannedStep, WorldEvent
-from apex_schemas.subjects import Slot, finished, started
 from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
 TASK, DEVICE, SESSION = "a" * 32, "sim-1", "s-1"

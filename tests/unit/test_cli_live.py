@@ -15,8 +15,8 @@ from apex_schemas.actions import FinishTask, Tap
 from apex_schemas.devices import DeviceStatus
 from apex_schemas.geometry import Point
 from apex_schemas.queries import WaitingRequest
+from apex_schemas.slots import Slot, finished, started
 from apex_schemas.steps import PlannedStep, WorldEvent
-from apex_schemas.subjects import Slot, finished, started
 from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
 TASK = "0123456789abcdef0123456789abcdef"

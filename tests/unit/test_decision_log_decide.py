@@ -13,12 +13,12 @@ from apex_decision_log import cleaning
 from apex_decision_log.decide import row_of
 from apex_decision_log.rows import Acting, Decided, Finished, Happened, Planned, Row, Seen, Started
 from apex_decision_log.upserts import UPSERTS, batches, statement
-from apex_schemas import subjects
+from apex_schemas import slots, subjects
 from apex_schemas.actions import tool_name
 from apex_schemas.decision import ToolCallDecision
 from apex_schemas.errors import SubjectMismatch, Undecodable, UnknownKind
+from apex_schemas.slots import Slot
 from apex_schemas.steps import PlannedStep
-from apex_schemas.subjects import Slot
 from apex_schemas.task import TaskFinished
 
 TASK = world.task_id(0)
@@ -84,7 +84,7 @@ def test_an_event_of_the_oldest_form_is_a_row() -> None:
 
 
 def test_a_task_that_never_started_has_a_goal_and_no_device() -> None:
-    slot = subjects.finished("none", TASK)
+    slot = slots.finished("none", TASK)
     row = read(world.stored(slot, TaskFinished(status="failed", turns=0, finished_at_ms=1, by="w", goal="fly")))
     assert isinstance(row, Finished)
     assert (row.device, row.goal) == (None, "fly")
@@ -93,7 +93,7 @@ def test_a_task_that_never_started_has_a_goal_and_no_device() -> None:
 @pytest.mark.parametrize("ms", [0, -1, 2**62])
 def test_a_time_that_no_calendar_has_is_none(ms: int) -> None:
     row = read(
-        world.stored(subjects.finished("sim-1", TASK), TaskFinished(status="failed", turns=0, finished_at_ms=ms, by=""))
+        world.stored(slots.finished("sim-1", TASK), TaskFinished(status="failed", turns=0, finished_at_ms=ms, by=""))
     )
     assert isinstance(row, Finished)
     assert row.finished_at is None
@@ -163,4 +163,4 @@ def test_a_statement_of_each_row_type_writes_all_of_its_columns() -> None:
 
 
 def test_the_kinds_of_the_subjects_table_are_those_that_become_rows() -> None:
-    assert {subject.rpartition(".")[2] for subject, _ in world.whole_task(TASK)} == set(subjects.KINDS)
+    assert {subject.rpartition(".")[2] for subject, _ in world.whole_task(TASK)} == set(slots.KINDS)

@@ -13,8 +13,8 @@ from apex_executor.outcomes import Failure, Outcome
 from apex_schemas.actions import DescribeScreen, FinishTask, Look, Tap
 from apex_schemas.geometry import Bounds, Point, Size
 from apex_schemas.scene import Element, Scene, Screen, ScreenshotRef
+from apex_schemas.slots import Kind
 from apex_schemas.steps import PlannedStep, Target, Timings, WorldEvent
-from apex_schemas.subjects import Kind
 
 TAP = Tap(at=Point(x=1, y=2))
 TARGET = Target(element="e1", role="button", label="Save", bounds=Bounds(left=0, top=0, right=4, bottom=4))

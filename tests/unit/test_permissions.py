@@ -7,7 +7,8 @@ import pytest
 
 from apex_bus.credentials import Server, write_credentials
 from apex_bus.permissions import CLIENTS, permissions
-from apex_schemas.subjects import TABLE, Consumer, Identity, Row, consumers
+from apex_schemas.consumers import Consumer, consumers
+from apex_schemas.subjects import TABLE, Identity, Row
 
 DEVICES = ("sim-1", "pixel-8")
 EVERYONE = tuple(Identity)

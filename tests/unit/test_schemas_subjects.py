@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apex_schemas import subjects
+from apex_schemas.consumers import consumers
 from apex_schemas.errors import SubjectMismatch
 from apex_schemas.ids import derived_task_id, is_device, is_pool, is_task_id, new_attempt, new_task_id
-from apex_schemas.subjects import KINDS, STREAMS, TABLE, Slot, consumers, finished, parse_slot, started
+from apex_schemas.slots import KINDS, Slot, finished, parse_slot, started
+from apex_schemas.streams import STREAMS
+from apex_schemas.subjects import TABLE
 
 TASK = "4bf92f3577b34da6a3ce929d0e0e4736"
 devices = st.from_regex(r"[a-z0-9-]{1,32}", fullmatch=True).filter(is_device)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from apex_bus import metrics
 from apex_bus.connection import Bus
 from apex_bus.errors import Transient
-from apex_schemas.subjects import Consumer
+from apex_schemas.consumers import Consumer
 
 log = logging.getLogger(__name__)
 

@@ -29,10 +29,10 @@ from apex_bus.errors import NotPermitted, Transient
 from apex_bus.pull import Pull
 from apex_bus.tracing import arriving
 from apex_schemas import envelope, subjects
+from apex_schemas.consumers import Consumer
 from apex_schemas.devices import DeadLetter
 from apex_schemas.errors import LogTorn, SubjectMismatch, UnknownKind, WireError
 from apex_schemas.ids import new_attempt
-from apex_schemas.subjects import Consumer
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,8 @@ import nkeys  # pyright: ignore[reportMissingTypeStubs]
 from apex_bus.errors import BusError
 from apex_bus.permissions import CLIENTS, Permissions, Shared, permissions, shared
 from apex_bus.provision import device_aliases
-from apex_schemas.subjects import STREAMS, Identity
+from apex_schemas.streams import STREAMS
+from apex_schemas.subjects import Identity
 
 Layout = Literal["flat", "volumes"]
 

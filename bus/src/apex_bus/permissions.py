@@ -1,8 +1,8 @@
 """What each identity may publish and subscribe to on the NATS server, made from the subjects table.
 
-Consumes `apex_schemas.subjects`; owns the rules that turn a row into subjects of the server. Allow lists only: what is
-not listed is refused. A row's writers may publish its pattern. Its triggers may pull from their consumers, by exact
-name, and acknowledge; or, where the row has no stream, subscribe to it and answer. Its readers may ask for single
+Consumes the tables of `apex_schemas`; owns the rules that turn them into subjects of the server. Allow lists only:
+what is not listed is refused. A row's writers may publish its pattern. Its triggers may pull from their consumers, by
+exact name, and acknowledge; or, where the row has no stream, subscribe to it and answer. Its readers may ask for single
 messages of its pattern (DIRECT.GET), never for the stream (the batched form), and nobody but the provisioner makes a
 consumer: whoever makes one picks where its messages are delivered.
 
@@ -19,7 +19,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from apex_schemas.subjects import STREAMS, TABLE, Identity, consumers
+from apex_schemas.consumers import consumers
+from apex_schemas.streams import STREAMS
+from apex_schemas.subjects import TABLE, Identity
 
 SERVICES: Final = (
     Identity.PERCEPTION,

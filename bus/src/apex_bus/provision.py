@@ -18,8 +18,10 @@ from apex_bus.connection import Bus, connect
 from apex_bus.errors import BusError, Drift, SettingsError
 from apex_bus.run import set_up_logging
 from apex_bus.settings import bus_settings, load
+from apex_schemas.consumers import Consumer, consumers
 from apex_schemas.ids import is_device
-from apex_schemas.subjects import STREAMS, Consumer, Identity, Stream, consumers
+from apex_schemas.streams import STREAMS, Stream
+from apex_schemas.subjects import Identity
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from nats.aio.subscription import Subscription
 from apex_bus.cancellation import finished, heeded
 from apex_bus.connection import Bus, flushed, parse_timestamp_ns
 from apex_bus.errors import Drift, Transient
-from apex_schemas.subjects import Consumer
+from apex_schemas.consumers import Consumer
 
 log = logging.getLogger(__name__)
 

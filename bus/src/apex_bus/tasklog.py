@@ -15,9 +15,9 @@ from apex_bus.tracing import headers as trace_headers
 from apex_schemas import envelope
 from apex_schemas.errors import LogTorn, SubjectMismatch, Undecodable, WireError
 from apex_schemas.scene import Scene
+from apex_schemas.slots import KINDS, Slot, finished, parse_slot, started
 from apex_schemas.steps import ActIntent, PlannedStep, WorldEvent, WorldState
 from apex_schemas.structs import Wire
-from apex_schemas.subjects import KINDS, Slot, finished, parse_slot, started
 from apex_schemas.task import TaskFinished, TaskStarted
 from apex_schemas.world import fold
 

@@ -32,7 +32,7 @@ from apex_schemas.queries import (
     WaitingRequest,
     WaitingRequests,
 )
-from apex_schemas.subjects import Slot, parse_slot
+from apex_schemas.slots import Slot, parse_slot
 from apex_schemas.task import CancelRequest, TaskFinished, TaskRequest
 
 Result = TypeVar("Result")

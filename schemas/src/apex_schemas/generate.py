@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 
 from apex_schemas import decision, devices, queries, task
+from apex_schemas.consumers import consumers
 from apex_schemas.envelope import KINDS
-from apex_schemas.subjects import STREAMS, TABLE, Row, consumers
+from apex_schemas.streams import STREAMS
+from apex_schemas.subjects import TABLE, Row
 
 _UNENVELOPED = (
     task.TaskRequest,
@@ -66,7 +68,8 @@ def subjects_md() -> str:
     lines = [
         "# Subjects",
         "",
-        "Generated from `apex_schemas/subjects.py` by `python -m apex_schemas.generate .`; do not edit.",
+        "Generated from subjects, streams and consumers of `apex_schemas`; do not edit, run",
+        "`python -m apex_schemas.generate .`.",
         "",
         "| subject | payload | stream | written by | triggers | read back by | followed by | fence | what it is |",
         "|---|---|---|---|---|---|---|---|---|",

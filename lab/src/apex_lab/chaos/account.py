@@ -13,7 +13,7 @@ from msgspec import Struct
 from apex_lab.chaos import postgres_account
 from apex_lab.chaos.evidence import Act, Asked, Call, Evidence, Made, Stored
 from apex_lab.chaos.turns import Deed, deeds_of, touches_allowed, touches_needed
-from apex_schemas.subjects import Kind
+from apex_schemas.slots import Kind
 from apex_schemas.task import TaskFinished
 
 _EXPLAINS: Final = ("kill", "pause")

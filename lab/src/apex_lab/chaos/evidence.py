@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from apex_schemas.subjects import Slot
+from apex_schemas.slots import Slot
 
 Trouble = Literal["kill", "pause", "nats", "postgres", "cut", "delay", "freeze"]
 

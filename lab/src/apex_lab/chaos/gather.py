@@ -23,7 +23,7 @@ from apex_lab.stack import Stack
 from apex_schemas import envelope
 from apex_schemas.decision import DecisionRecord
 from apex_schemas.errors import WireError
-from apex_schemas.subjects import parse_slot
+from apex_schemas.slots import parse_slot
 
 _READ_SECONDS: Final = 30.0
 _BITS_A_SECOND: Final = 120_000_000

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from apex_lab.chaos.evidence import Evidence
 from apex_schemas.actions import tool_name
-from apex_schemas.subjects import Kind
+from apex_schemas.slots import Kind
 
 Key = TypeVar("Key", bound=Hashable)
 

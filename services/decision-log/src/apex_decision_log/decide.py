@@ -19,9 +19,9 @@ from apex_schemas.errors import SubjectMismatch, Undecodable
 from apex_schemas.ids import NO_DEVICE
 from apex_schemas.queries import SceneBox
 from apex_schemas.scene import Scene, SemanticScene
+from apex_schemas.slots import Slot, parse_slot
 from apex_schemas.steps import ActIntent, PlannedStep, Timings, WorldEvent
 from apex_schemas.structs import Wire
-from apex_schemas.subjects import Slot, parse_slot
 from apex_schemas.task import TaskFinished, TaskStarted
 
 _MOST_LABELS = 40

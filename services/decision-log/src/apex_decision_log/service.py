@@ -21,8 +21,8 @@ from apex_decision_log.rows import Row
 from apex_decision_log.settings import database_url
 from apex_decision_log.store import Store, open_store, write_all
 from apex_schemas import subjects
+from apex_schemas.consumers import SHARED_CONSUMERS, Consumer
 from apex_schemas.errors import UnknownKind, WireError
-from apex_schemas.subjects import SHARED_CONSUMERS, Consumer
 
 log = logging.getLogger(__name__)
 

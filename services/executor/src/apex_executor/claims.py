@@ -23,7 +23,8 @@ from apex_executor.endings import Endings
 from apex_executor.lease import Lease
 from apex_executor.requests import Asked, read_request
 from apex_executor.settings import DeviceConfig
-from apex_schemas import subjects
+from apex_schemas import slots
+from apex_schemas.consumers import pool_consumer
 from apex_schemas.devices import Claim
 from apex_schemas.edge import decode_request, digest
 from apex_schemas.errors import WireError
@@ -87,7 +88,7 @@ class Claims:
             return first
 
     def _pull(self, pool: str) -> Pull:
-        return Pull(self._bus, subjects.pool_consumer(pool), check=False)
+        return Pull(self._bus, pool_consumer(pool), check=False)
 
     async def _claim(self, request: _Request, lease: Lease) -> None:
         delivery = request.delivery
@@ -124,7 +125,7 @@ class Claims:
             started_at_ms=time.time_ns() // 1_000_000,
             traceparent=claim.traceparent,
         )
-        slot = subjects.started(self._config.alias, claim.task)
+        slot = slots.started(self._config.alias, claim.task)
         if body.request.launch is not None and await self._log.newest(None, claim.task) is None:
             problem = await self._prepare(body.request.launch)
             if problem is not None:
@@ -148,7 +149,7 @@ class Claims:
         newest = await self._log.newest(None, asked.task)
         if newest is None:
             return
-        first = await self._log.read(subjects.started(newest.slot.device, asked.task))
+        first = await self._log.read(slots.started(newest.slot.device, asked.task))
         if first is not None and getattr(first.body, "request_digest", asked.digest) != asked.digest:
             reason = f"task {asked.task} was already asked for with other content; use another id"
             await bury(self._bus, delivery, reason, stream="REQUESTS")

@@ -12,8 +12,8 @@ from apex_executor.outcomes import Failure, Outcome
 from apex_schemas.actions import DescribeScreen, FinishTask, Look
 from apex_schemas.devices import DeviceRecord
 from apex_schemas.scene import Scene
+from apex_schemas.slots import Kind, Slot
 from apex_schemas.steps import PlannedStep, Timings, WorldEvent
-from apex_schemas.subjects import Kind, Slot
 from apex_schemas.task import TaskFinished
 
 _SUMMARY_ELEMENTS: Final = 80

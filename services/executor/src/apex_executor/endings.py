@@ -11,9 +11,9 @@ from apex_bus.connection import Bus
 from apex_bus.tasklog import Entry, Filled, Taken, TaskLog
 from apex_bus.tracing import export_root
 from apex_executor import decide
-from apex_schemas import subjects
+from apex_schemas import slots
 from apex_schemas.ids import NO_DEVICE, new_attempt
-from apex_schemas.subjects import Slot
+from apex_schemas.slots import Slot
 from apex_schemas.task import TaskFinished
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class Endings:
 
     async def refuse(self, task: str, reason: str, *, goal: str, status: str = "failed", stage: str = "intake") -> None:
         """End a task that never started; refused when it has."""
-        slot = subjects.finished(NO_DEVICE, task)
+        slot = slots.finished(NO_DEVICE, task)
         await self._fill(slot, 0, status=status, reason=reason, stage=stage, goal=goal, turns=0)
 
     async def end(self, newest: Entry, *, status: str, reason: str, stage: str, goal: str) -> None:

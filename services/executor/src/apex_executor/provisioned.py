@@ -10,7 +10,8 @@ from apex_bus.connection import connect
 from apex_bus.errors import BusError, Transient
 from apex_bus.settings import BusSettings
 from apex_executor.settings import DeviceConfig
-from apex_schemas.subjects import Identity, device_consumer, pool_consumer
+from apex_schemas.consumers import device_consumer, pool_consumer
+from apex_schemas.subjects import Identity
 
 _ANSWER_S: Final = 2.0
 _CONNECT_S: Final = 10.0

@@ -18,8 +18,8 @@ from apex_executor.settings import DeviceConfig, executor_settings
 from apex_executor.watch import Watch
 from apex_executor.worker import Worker
 from apex_schemas import subjects
+from apex_schemas.consumers import PLATFORM_POOLS, SHARED_CONSUMERS, pool_consumer
 from apex_schemas.devices import DeviceControl, SessionRequest
-from apex_schemas.subjects import PLATFORM_POOLS, SHARED_CONSUMERS
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ async def compose(bus: Bus, environ: Mapping[str, str]) -> list[Coroutine[Any, A
         consume(bus, shared["WATCHDOG"], watch.on_started, concurrency=_WATCHED_AT_ONCE),
         consume(bus, shared["INTAKE"], watch.on_request, concurrency=_WATCHED_AT_ONCE),
         consume(bus, shared["CANCEL"], watch.on_cancel),
-        backlog.watch(bus, tuple(map(subjects.pool_consumer, ("any", *PLATFORM_POOLS)))),
+        backlog.watch(bus, tuple(map(pool_consumer, ("any", *PLATFORM_POOLS)))),
         fleet.run(),
     ]
 

@@ -33,8 +33,8 @@ from apex_schemas.devices import SessionHandle
 from apex_schemas.errors import Undecodable
 from apex_schemas.ids import new_attempt
 from apex_schemas.scene import Scene
+from apex_schemas.slots import Slot
 from apex_schemas.steps import ActIntent, PlannedStep, Target, Timings, WorldEvent
-from apex_schemas.subjects import Slot
 
 log = logging.getLogger(__name__)
 

@@ -22,11 +22,12 @@ from apex_executor.lease import record_of
 from apex_executor.queue import Queue
 from apex_executor.requests import Asked, read_request, task_of
 from apex_executor.settings import ExecutorSettings
-from apex_schemas import subjects
+from apex_schemas import slots, subjects
+from apex_schemas.consumers import PLATFORM_POOLS
 from apex_schemas.devices import DeviceRecord
 from apex_schemas.errors import WireError
 from apex_schemas.ids import is_pool, is_task_id
-from apex_schemas.subjects import PLATFORM_POOLS, Slot
+from apex_schemas.slots import Slot
 from apex_schemas.task import CancelRequest, TaskStarted
 
 log = logging.getLogger(__name__)
@@ -170,7 +171,7 @@ class Watch:
         """The task has started or ended: this request is done, unless it is another one under the same id."""
         self._sights.forget(f"pool of {asked.task}")
         self.queue.forget(asked.task)
-        first = await self._log.read(subjects.started(newest.slot.device, asked.task))
+        first = await self._log.read(slots.started(newest.slot.device, asked.task))
         if first is not None and getattr(first.body, "request_digest", asked.digest) != asked.digest:
             reason = f"task {asked.task} was already asked for with other content; use another id"
             await bury(self._bus, delivery, reason, stream="REQUESTS")

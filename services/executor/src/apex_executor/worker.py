@@ -26,8 +26,8 @@ from apex_executor.outcomes import Outcome
 from apex_executor.session import PhoneSession, server_of
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_executor.turns import Turns
-from apex_schemas import subjects
 from apex_schemas.actions import DeviceAction, LaunchApp, TerminateApp
+from apex_schemas.consumers import device_consumer
 from apex_schemas.devices import Claim, DeviceControl, DeviceStatus, SessionHandle, SessionReply
 from apex_schemas.errors import WireError
 from apex_schemas.steps import Target
@@ -83,7 +83,7 @@ class Worker:
     async def _drive(self, old: SessionHandle | None) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._lease.keep())
-            group.create_task(consume(self._bus, subjects.device_consumer(self.config.alias), self._on_slot))
+            group.create_task(consume(self._bus, device_consumer(self.config.alias), self._on_slot))
             group.create_task(self._serve(old))
 
     async def _stop(self) -> None:

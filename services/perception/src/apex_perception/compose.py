@@ -11,7 +11,7 @@ from apex_bus.tasklog import TaskLog
 from apex_perception.appium import attach
 from apex_perception.service import PerceptionService
 from apex_perception.settings import load_settings
-from apex_schemas.subjects import SHARED_CONSUMERS
+from apex_schemas.consumers import SHARED_CONSUMERS
 
 SERVICE: Final = "perception"
 CONSUMER: Final = next(each for each in SHARED_CONSUMERS if each.name == "PERCEPTION")

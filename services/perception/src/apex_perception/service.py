@@ -34,8 +34,8 @@ from apex_schemas.errors import SubjectMismatch
 from apex_schemas.geometry import Size
 from apex_schemas.ids import new_attempt
 from apex_schemas.scene import Scene, ScreenshotRef
+from apex_schemas.slots import Slot, parse_slot
 from apex_schemas.steps import WorldEvent
-from apex_schemas.subjects import Slot, parse_slot
 from apex_schemas.task import TaskFinished, TaskStarted
 
 log = logging.getLogger(__name__)

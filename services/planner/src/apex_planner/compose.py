@@ -15,7 +15,7 @@ from apex_planner.pictures import BusPictures
 from apex_planner.service import Planner, PlannerService
 from apex_planner.settings import PlannerSettings, load_planner, with_key
 from apex_planner.stub import StubPlanner
-from apex_schemas.subjects import SHARED_CONSUMERS
+from apex_schemas.consumers import SHARED_CONSUMERS
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from apex_schemas.decision import Picture
 from apex_schemas.errors import SubjectMismatch
 from apex_schemas.ids import new_attempt
 from apex_schemas.scene import Scene, ScreenshotRef
+from apex_schemas.slots import Slot, parse_slot
 from apex_schemas.steps import PlannedStep, WorldState
-from apex_schemas.subjects import Slot, parse_slot
 from apex_schemas.task import TaskFinished
 
 log = logging.getLogger(__name__)
