@@ -8,7 +8,8 @@ every start. Seeds are owner-only files; the server's configuration holds public
               {password,pgpass}: a folder for each volume of the compose file, so that a container is handed its own
               secrets and no others
 
-Consumes the subjects table by way of `apex_bus.permissions`, and APEX_DEVICES when `--devices` is not given.
+Consumes the subjects table by way of `apex_bus.permissions`, and APEX_DEVICES, else EXECUTOR_DEVICES, when `--devices`
+is not given.
 """
 
 import argparse
@@ -23,9 +24,9 @@ from typing import Any, Final, Literal
 import msgspec
 import nkeys  # pyright: ignore[reportMissingTypeStubs]
 
-from apex_bus.errors import BusError
+from apex_bus.errors import BusError, SettingsError
 from apex_bus.permissions import CLIENTS, Permissions, Shared, permissions, shared
-from apex_bus.provision import device_aliases
+from apex_bus.provision import device_aliases, named_devices
 from apex_schemas.streams import STREAMS
 from apex_schemas.subjects import Identity
 
@@ -39,6 +40,7 @@ INSIDE: Final = "APEX"
 
 MAX_PAYLOAD: Final = 8 * 2**20
 _STORE_HEADROOM: Final = 2**30
+_KEPT: Final = "; what was made before is left as it is"
 _HEADER: Final = "# Written by apex_bus.credentials from the subjects table, anew at every start: do not edit.\n"
 
 
@@ -67,6 +69,11 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     tls_ca: Path | None = None
 
 
+def config_path(directory: Path, layout: Layout) -> Path:
+    """Where the server's configuration stands."""
+    return directory / ("nats-server.conf" if layout == "flat" else "nats/nats-server.conf")
+
+
 def write_credentials(
     directory: Path, devices: tuple[str, ...], server: Server | None = None, *, layout: Layout = "flat"
 ) -> Credentials:
@@ -75,17 +82,17 @@ def write_credentials(
     _folder(directory)
     seeds = {each: _seed_path(directory, each, layout) for each in Identity if each is not Identity.GUEST}
     keys = {identity: _public_key(path) for identity, path in seeds.items()}
-    config_path = directory / ("nats-server.conf" if layout == "flat" else "nats/nats-server.conf")
+    configuration = config_path(directory, layout)
     if server.guest:
-        keys[Identity.GUEST] = _guest_key(config_path.with_name("guest.pub"))
+        keys[Identity.GUEST] = _guest_key(configuration.with_name("guest.pub"))
     users = authorization(keys, devices)
     store = server.store or directory / "jetstream"
-    _write(config_path, _HEADER + _entries({**_server_config(server, store), **users}))
+    _write(configuration, _HEADER + _entries({**_server_config(server, store), **users}))
     if layout == "volumes":
         for name, role in DATABASE_ROLES.items():
             _database_password(directory / name, role)
     security = _entries({**_tls(server), **users})
-    return Credentials(config_path=config_path, seeds=seeds, authorization=_entries(users), security=security)
+    return Credentials(config_path=configuration, seeds=seeds, authorization=_entries(users), security=security)
 
 
 def authorization(keys: Mapping[Identity, str], devices: tuple[str, ...]) -> dict[str, Any]:
@@ -221,12 +228,13 @@ def _write(path: Path, text: str) -> None:
     draft.replace(path)
 
 
-def _arguments(environ: Mapping[str, str]) -> argparse.ArgumentParser:
+def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="apex_bus.credentials", description="Make identities and server configuration"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--devices", default=environ.get("APEX_DEVICES", ""), help="aliases, separated by commas")
+    parser.add_argument("--devices", help="aliases, separated by commas")
+    parser.add_argument("--or-keep", action="store_true", help="a list that cannot be read changes nothing made before")
     parser.add_argument("--layout", choices=("flat", "volumes"), default="flat")
     parser.add_argument("--listen", default="127.0.0.1:4222", metavar="HOST:PORT")
     parser.add_argument("--monitor", metavar="HOST:PORT", help="where the server answers /healthz")
@@ -238,7 +246,7 @@ def _arguments(environ: Mapping[str, str]) -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    arguments = _arguments(os.environ).parse_args()
+    arguments = _arguments().parse_args()
     server = Server(
         listen=arguments.listen,
         monitor=arguments.monitor,
@@ -248,9 +256,14 @@ def main() -> int:
         tls_key=arguments.tls_key,
         tls_ca=arguments.tls_ca,
     )
+    text, variable = (arguments.devices, "--devices") if arguments.devices is not None else named_devices(os.environ)
     try:
-        devices = device_aliases(arguments.devices)
+        devices = device_aliases(text, variable)
         made = write_credentials(arguments.out, devices, server, layout=arguments.layout)
+    except SettingsError as error:
+        kept = arguments.or_keep and config_path(arguments.out, arguments.layout).exists()
+        sys.stderr.write(f"credentials: {error}{_KEPT if kept else ''}\n")
+        return 0 if kept else 2
     except (BusError, OSError) as error:
         sys.stderr.write(f"credentials: {error}\n")
         return 2

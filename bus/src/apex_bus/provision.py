@@ -4,6 +4,7 @@ Idempotent: what exists as wanted is left alone; what exists otherwise is an err
 a silent update of a stream could drop what is in it.
 """
 
+import argparse
 import asyncio
 import json
 import logging
@@ -25,9 +26,12 @@ from apex_schemas.subjects import Identity
 
 log = logging.getLogger(__name__)
 
+DEVICES, EXECUTORS = "APEX_DEVICES", "EXECUTOR_DEVICES"
+
 
 class ProvisionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`devices` are the aliases, by commas, or the executor's own list. `store_mib` bounds all streams together."""
+    """`devices` are the aliases, by commas, or the executor's own list; without it, what EXECUTOR_DEVICES says.
+    `store_mib` bounds all streams together."""
 
     devices: str = ""
     replicas: Annotated[int, msgspec.Meta(ge=1, le=5)] = 1
@@ -39,11 +43,18 @@ class _Named(msgspec.Struct):
     pools: tuple[str, ...] = ()
 
 
-def device_aliases(text: str) -> tuple[str, ...]:
+def named_devices(environ: Mapping[str, str]) -> tuple[str, str]:
+    """The list of devices, and the variable that it stands in: the executor's own where APEX_DEVICES is not set."""
+    own = environ.get(EXECUTORS, "").strip()
+    return (own, EXECUTORS) if own and not environ.get(DEVICES, "").strip() else (environ.get(DEVICES, ""), DEVICES)
+
+
+def device_aliases(text: str, variable: str = DEVICES) -> tuple[str, ...]:
     """The aliases of a comma-separated list, or of a JSON list of devices as in EXECUTOR_DEVICES, and the labels of
     their pools: a label gets consumers as an alias does.
 
-    Raises SettingsError for an alias that cannot be a token of a subject. The text is not echoed: it may hold keys.
+    Raises SettingsError, which names the variable, for an alias that cannot be a token of a subject. The text is not
+    echoed: it may hold keys.
     """
     if text.lstrip().startswith("["):
         try:
@@ -51,12 +62,12 @@ def device_aliases(text: str) -> tuple[str, ...]:
             named = (*(device.alias for device in devices), *(pool for device in devices for pool in device.pools))
             aliases = tuple(dict.fromkeys(named))
         except msgspec.MsgspecError as error:
-            raise SettingsError("APEX_DEVICES", f"is no list of devices: {error}") from None
+            raise SettingsError(variable, f"is no list of devices: {error}") from None
     else:
         aliases = tuple(part.strip() for part in text.split(",") if part.strip())
     for alias in aliases:
         if not is_device(alias):
-            raise SettingsError("APEX_DEVICES", f"{alias!r} is no device alias: use a-z, 0-9 and -, at most 32")
+            raise SettingsError(variable, f"{alias!r} is no device alias: use a-z, 0-9 and -, at most 32")
     return aliases
 
 
@@ -136,19 +147,36 @@ def _differs(found: Any, wanted: Any) -> bool:
     return found != wanted and not (found is None and wanted in (False, 0, "", []))
 
 
-async def _main(environ: Mapping[str, str]) -> None:
+def wanted_devices(environ: Mapping[str, str], *, or_keep: bool) -> tuple[str, ...]:
+    """The aliases to make consumers for. With `or_keep`, none for a list that cannot be read: those of the devices
+    before are left as they are."""
+    text, variable = named_devices(environ)
+    try:
+        return device_aliases(text, variable)
+    except SettingsError as error:
+        if not or_keep:
+            raise
+        log.error("nothing is changed about devices: %s", error)
+        return ()
+
+
+async def _main(environ: Mapping[str, str], *, or_keep: bool) -> None:
     settings = load(ProvisionSettings, environ, prefix="APEX_")
+    devices = wanted_devices(environ, or_keep=or_keep)
     bus = await connect(Identity.PROVISIONER, bus_settings(environ))
     try:
-        await provision(bus, device_aliases(settings.devices), replicas=settings.replicas, store_mib=settings.store_mib)
+        await provision(bus, devices, replicas=settings.replicas, store_mib=settings.store_mib)
     finally:
         await bus.close()
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="apex_bus.provision", description="Make streams and consumers")
+    parser.add_argument("--or-keep", action="store_true", help="go on without a list of devices that cannot be read")
+    or_keep = parser.parse_args().or_keep
     try:
         set_up_logging("provision", os.environ)
-        asyncio.run(_main(os.environ))
+        asyncio.run(_main(os.environ, or_keep=or_keep))
     except BusError as error:
         log.critical("provisioning stops: %s", error)
         return 2
