@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 from planner_world import event, network, scene, world
 
 from apex_planner.decide import corrective, first_request, read_reply
@@ -196,3 +197,22 @@ def test_thirty_taps_on_one_screen_cost_little_and_share_their_prefix() -> None:
     assert shared / len(texts[29]) >= 0.8
     growth = [len(b) - len(a) for a, b in itertools.pairwise(texts[1:])]
     assert max(growth) / 4 <= 60
+
+
+def test_apps_of_a_task_are_told_once_and_stay_where_caches_hit() -> None:
+    bound = allowed(world(event()), "com.android.settings", "com.example.*")
+    blocks = request_for(bound).user_blocks
+    assert blocks[0] == ("Goal: turn on Wi-Fi\nNote: only these apps may be used: com.android.settings, com.example.*.")
+    assert sum(block.count("com.example") for block in blocks) == 1
+    assert request_for(allowed(world(), "com.android.settings", "com.example.*")).user_blocks[0] == blocks[0]
+
+
+def test_task_that_may_use_every_app_hears_nothing_about_apps() -> None:
+    assert "apps" not in "\n".join(request_for(world(event())).user_blocks)
+
+
+def allowed(a_world: WorldState, *apps: str) -> WorldState:
+    started = a_world.started
+    return structs.replace(
+        a_world, started=structs.replace(started, request=structs.replace(started.request, apps=apps))
+    )

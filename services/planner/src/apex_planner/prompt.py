@@ -47,7 +47,13 @@ def stable_blocks(world: WorldState) -> list[str]:
     lines = history_lines(world.history)
     first = [f"History:\n{lines[0]}"] if lines else []
     request = world.started.request
-    return [goal_block(request.goal) + _secrets_line(request.secrets), *first, *lines[1:]]
+    goal = goal_block(request.goal) + _apps_line(request.apps) + _secrets_line(request.secrets)
+    return [goal, *first, *lines[1:]]
+
+
+def _apps_line(patterns: Sequence[str]) -> str:
+    """The apps of the task, by package: an act in another one is refused by the executor."""
+    return f"\nNote: only these apps may be used: {', '.join(map(plain, patterns))}." if patterns else ""
 
 
 def _secrets_line(names: Sequence[str]) -> str:
