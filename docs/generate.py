@@ -19,7 +19,7 @@ from msgspec import inspect as shapes
 from apex_bus.metrics import metrics_md
 from apex_bus.settings import BusSettings, variable
 from apex_cli.app import apex
-from apex_decision_log.migrations.versions.v0003_wireframes_costs_views import VIEWS
+from apex_decision_log.migrations.versions.v0004_effects import VIEWS
 from apex_decision_log.retention import RetentionSettings
 from apex_decision_log.settings import DecisionLogSettings
 from apex_executor.settings import ExecutorSettings

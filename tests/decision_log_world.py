@@ -50,7 +50,9 @@ def scene(task: str, turn: int, *, page: str = "Settings", label: str = "Wi-Fi")
     return stored(Slot(device=DEVICE, task=task, kind="scene", turn=turn), body)
 
 
-def planned(task: str, turn: int, *, rationale: str | None = "It is off.", call: int = 0) -> Message:
+def planned(
+    task: str, turn: int, *, rationale: str | None = "It is off.", call: int = 0, changed: bool | None = None
+) -> Message:
     body = PlannedStep(
         action=Tap(at=Point(x=5, y=6)),
         page="Settings",
@@ -62,6 +64,7 @@ def planned(task: str, turn: int, *, rationale: str | None = "It is off.", call:
         decision=DecisionKey(task=task, turn=turn, call=call),
         planned_at_ms=START_MS,
         plan_ms=22,
+        screen_changed=changed,
     )
     return stored(Slot(device=DEVICE, task=task, kind="planned", turn=turn), body)
 

@@ -22,6 +22,7 @@ from apex_schemas.devices import (
     DeviceControl,
     DeviceRecord,
     DeviceStatus,
+    HandledAgain,
     SessionHandle,
     SessionReply,
     SessionRequest,
@@ -160,6 +161,7 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         **{act.tool_name(action): _step(action) for action in EVERY_ACTION},
         "minimal": PlannedStep(action=act.DescribeScreen(), page=""),
         "counted": PlannedStep(action=act.Back(), page="", app="com.apex.settings", tokens_used=908),
+        "without_effect": PlannedStep(action=act.Back(), page="", fingerprint="5d41402abc4b2a76", screen_changed=False),
     },
     "act_intent.v1": {
         "full": ActIntent(action=act.Tap(at=AT), session="f3a1", deadline_ms=60_000, worker="executor-host-1"),
@@ -169,6 +171,9 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         **{act.tool_name(action): _event(action) for action in EVERY_ACTION},
         "minimal": WorldEvent(action=act.Tap(at=AT), success=True),
         "counted": WorldEvent(action=act.Back(), success=True, fingerprint="5d41402abc4b2a76", tokens_used=908),
+        "after_a_change": WorldEvent(
+            action=act.Back(), success=True, fingerprint="5d41402abc4b2a76", screen_changed=True
+        ),
     },
     "decision_record.v1": {
         "full": DecisionRecord(
@@ -249,11 +254,19 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         "full": DeviceControl(action="pause", by="ada", reason="new screen"),
         "minimal": DeviceControl(action="resume"),
     },
+    "HandledAgain": {
+        "full": HandledAgain(outcome="failed", reason="cannot be read", end=f"task {TASK} failed: cannot be seen"),
+        "minimal": HandledAgain(outcome="handled"),
+        "ended": HandledAgain(outcome="ended", end=f"task {TASK} succeeded: done"),
+        "waiting": HandledAgain(outcome="waiting", reason="the database is away"),
+        "gone": HandledAgain(outcome="gone", reason="REQUESTS does not hold it any more"),
+    },
     "WaitingRequests": {
         "full": WaitingRequests(
             waiting=(WaitingRequest(task=TASK, pool="any", sequence=9, goal="x", waits_s=12, left_s=3_588),), omitted=1
         ),
         "minimal": WaitingRequests(waiting=(WaitingRequest(task=TASK, pool="any", sequence=9),)),
+        "begun": WaitingRequests(complete=False),
     },
     "TimelineQuery": {
         "full": TimelineQuery(task=TASK, request_sequence=9),
@@ -278,6 +291,7 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
                 ),
             ),
         ),
+        "without_effect": Timeline(summary=_SUMMARY, steps=(TimelineStep(turn=0, effect_seen=False),)),
         "seen": Timeline(
             summary=_SUMMARY,
             steps=(
@@ -330,6 +344,7 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
         "full": TasksQuery(limit=5, status="failed", device="sim-1"),
         "minimal": TasksQuery(),
         "chosen": TasksQuery(goal="wi-fi", since_ms=1_796_000_000_000, failure="max_turns"),
+        "prefix": TasksQuery(task="0af7"),
     },
     "TaskList": {"full": TaskList(tasks=(_SUMMARY,)), "minimal": TaskList()},
     "QueryError": {"full": QueryError(error="no task yet", code="NOT_FOUND")},

@@ -16,7 +16,7 @@ from apex_bus.errors import SettingsError
 from apex_decision_log import migrate
 from apex_decision_log.decide import row_of
 from apex_decision_log.export import SOURCES, rows
-from apex_decision_log.migrations.versions.v0003_wireframes_costs_views import VIEWS
+from apex_decision_log.migrations.versions.v0004_effects import VIEWS
 from apex_decision_log.retention import RetentionSettings, clean, retention_settings
 from apex_decision_log.store import open_store
 

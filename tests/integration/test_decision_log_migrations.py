@@ -66,7 +66,7 @@ async def test_a_second_upgrade_changes_nothing_and_two_at_once_do_not_collide(p
     await asyncio.gather(*(migrate.upgrade(postgres.dsn) for _ in range(3)))
     await _write(postgres.dsn, *world.whole_task(TASK))
     await migrate.upgrade(postgres.dsn)
-    assert await migrate.current(postgres.dsn) == "0003"
+    assert await migrate.current(postgres.dsn) == "0004"
     [row] = await _run(postgres.dsn, "select count(*) from steps")
     assert row[0] == 1
 
@@ -114,7 +114,7 @@ async def test_the_writer_reads_inserts_and_updates_and_can_do_nothing_else(post
 
 async def test_the_command_says_the_version_and_names_what_is_missing(postgres: Postgres) -> None:
     done = await _command(postgres.dsn, "upgrade")
-    assert (done.returncode, done.stdout) == (0, "decision-log database: version 0003\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "decision-log database: version 0004\n"), done.stderr
     done = await _command(postgres.dsn, "downgrade", "0001")
     assert (done.returncode, done.stdout) == (0, "decision-log database: version 0001\n"), done.stderr
     done = await _command(None, "current")

@@ -60,6 +60,19 @@ async def test_a_scene_is_told_by_its_boxes_and_what_a_password_field_holds_is_n
         assert without.scene is None
 
 
+async def test_an_effect_is_known_by_what_the_next_turn_saw_in_the_timeline_and_in_the_view(
+    postgres: Postgres,
+) -> None:
+    await migrate.upgrade(postgres.dsn)
+    seen = [None, True, False, None]  # by the Scene of each turn, of the turn before
+    async with open_store(postgres.dsn) as store:
+        await _write(store, [world.started(TASK), *(world.planned(TASK, n, changed=s) for n, s in enumerate(seen))])
+        steps, _ = await _all(store, scenes=False)
+        assert [step.effect_seen for step in steps] == [True, False, None, None]
+        rows = await store.fetch("select effect_seen from v_steps where task_id = $1 order by turn", TASK)
+        assert [row["effect_seen"] for row in rows] == [True, False, None, None]
+
+
 async def test_scenes_from_before_wireframes_are_told_without_boxes(postgres: Postgres) -> None:
     await migrate.upgrade(postgres.dsn)
     async with open_store(postgres.dsn) as store:
@@ -84,6 +97,8 @@ async def test_tasks_are_chosen_by_goal_failure_and_time(postgres: Postgres) -> 
         assert await found(since_ms=world.START_MS + 90_000) == [OTHER]
         assert await found(failure="max_turns") == []
         assert await found(status="running", goal="zoë") == [OTHER]
+        assert await found(task=TASK[:5]) == [TASK]
+        assert await found(task="%") == []
 
 
 async def _all(store: Store, *, scenes: bool) -> tuple[list[TimelineStep], int]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from integration.conftest import Nats, RunNats
 from planner_lab import background, bus_of, model_server
-from planner_world import TASK, call, event, network, world
+from planner_world import TASK, call, element, event, network, scene, world
 
 from apex_bus.connection import Bus
 from apex_bus.consume import consume
@@ -50,11 +50,13 @@ def slot(kind: Any, turn: int | None = 0) -> Slot:
     return Slot(device=DEVICE, task=TASK, kind=kind, turn=turn)
 
 
-async def begin(log: TaskLog, *, max_turns: int = 30, scene: Scene | None = None, turns: int = 0) -> int:
+async def begin(
+    log: TaskLog, *, max_turns: int = 30, scene: Scene | None = None, turns: int = 0, before: str = ""
+) -> int:
     """Write a task as far as the Scene of turn `turns`; its sequence."""
     await log.fill(slot("started"), world(max_turns=max_turns).started, attempt="s")
     for turn in range(turns):
-        await log.fill(slot("event", turn), event(), attempt="e")
+        await log.fill(slot("event", turn), event(fingerprint=before), attempt="e")
     filled = await log.fill(slot("scene", turns), scene or network(), attempt="p")
     assert isinstance(filled, Filled)
     return filled.sequence
@@ -112,6 +114,20 @@ async def test_a_scene_becomes_the_turns_planned_step(bus: Bus) -> None:
     assert planned.body.planned_at_ms > 0
     assert planned.body.decision is not None
     assert (planned.body.decision.task, planned.body.decision.turn) == (TASK, 2)
+
+
+@pytest.mark.parametrize(
+    ("turns", "before", "changed"), [(0, "", None), (1, "f0", True), (2, "f1", False), (1, "", None)]
+)
+async def test_a_step_says_whether_the_screen_is_another_than_that_of_the_turn_before(
+    bus: Bus, turns: int, before: str, changed: bool | None
+) -> None:
+    log = TaskLog(bus)
+    async with background(consume(bus, PLANNER, PlannerService(log, StubPlanner(), None).handle)):
+        await begin(log, turns=turns, before=before, scene=scene(element(1)))
+        planned = await until(lambda: log.read(slot("planned", turns)))
+    assert isinstance(planned.body, PlannedStep)
+    assert planned.body.screen_changed is changed
 
 
 async def test_a_turn_that_is_planned_or_a_task_that_ended_is_not_planned_again(bus: Bus) -> None:

@@ -126,6 +126,14 @@ async def test_each_turn_has_its_spans_with_what_is_known_of_it(receiver: Receiv
     assert {span.service for span in spans} == {f"apex-{service}" for service in MODULES}
 
 
+async def test_what_is_observed_says_whether_the_screen_is_another_than_the_turn_before(
+    receiver: Receiver, task: str
+) -> None:
+    first, *later = by_name(receiver.of(task), "observe")
+    assert "apex.screen_changed" not in first.attributes
+    assert [span.attributes["apex.screen_changed"] for span in later] == [True] * len(later)
+
+
 async def test_a_call_of_the_model_follows_the_conventions_and_holds_no_content(receiver: Receiver, task: str) -> None:
     [chat, *_] = by_name(receiver.of(task), "chat")
     assert chat.name == "chat scripted-current"

@@ -87,6 +87,24 @@ def test_an_outcome_is_done_refused_or_unknown(success: bool | None, code: str |
     assert shown in render.outcome(step)[0][0]
 
 
+@pytest.mark.parametrize(
+    ("action", "success", "seen", "told"),
+    [
+        ("tap", True, False, True),
+        ("tap", None, False, True),
+        ("tap", True, True, False),
+        ("tap", True, None, False),
+        ("tap", False, False, False),
+        ("wait", True, False, False),
+    ],
+)
+def test_an_act_that_says_it_was_done_and_changed_nothing_to_be_seen_is_told(
+    action: str, success: bool | None, seen: bool | None, told: bool
+) -> None:
+    step = TimelineStep(turn=1, action=action, success=success, done=True, effect_seen=seen)
+    assert ("no change on the screen" in _printed(render.turn(step))) is told
+
+
 def test_an_act_names_the_text_that_is_typed_and_where() -> None:
     step = TimelineStep(turn=1, action="input_text", target="Name", arguments={"text": "Zoë", "at": None})
     assert render.act(step) == "input_text “Name” ← “Zoë”"

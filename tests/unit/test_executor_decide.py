@@ -21,6 +21,7 @@ TARGET = Target(element="e1", role="button", label="Save", bounds=Bounds(left=0,
 KINDS: tuple[Kind, ...] = ("started", "event", "scene", "planned", "acting")
 LIMITS = Limits(perception=90, planner=300, executor=150)
 TOLD = (
+    "screen_changed",
     "page",
     "target",
     "purpose",
@@ -38,7 +39,7 @@ limit = st.floats(min_value=0.5, max_value=3_600)
 def step(action: Any = TAP, **fields: Any) -> PlannedStep:
     return PlannedStep(
         action=action, page="A > B", target=TARGET, purpose="p", expected_outcome="e", rationale="r", thinking="t",
-        ungrounded=True, fingerprint="f", tokens_used=7, **fields,
+        ungrounded=True, fingerprint="f", tokens_used=7, screen_changed=False, **fields,
     )  # fmt: skip
 
 

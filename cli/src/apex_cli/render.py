@@ -64,7 +64,7 @@ def turn(step: TimelineStep, *, thinking: bool = False, money: Money | None = No
         body.append(styled(("thinking  " + plain(step.thinking), "dim italic")))
     if step.rationale:
         body.append(styled((quoted(step.rationale), "italic")))
-    body.append(styled(("→ ", "dim"), (act(step), "bold"), "   ", *outcome(step)))
+    body.append(styled(("→ ", "dim"), (act(step), "bold"), "   ", *outcome(step), *effect(step)))
     if step.message and step.success is not True:
         body.append(styled("  ", (plain(step.message), "red" if step.success is False else "yellow")))
     for call in step.calls:
@@ -114,6 +114,13 @@ def outcome(step: TimelineStep) -> tuple[tuple[str, str], ...]:
             return ((f"? {step.code or 'unknown'}", "yellow"),)
 
 
+def effect(step: TimelineStep) -> tuple[tuple[str, str], ...]:
+    """What was not seen to come of an act that says it was done. That something came of it is the usual thing."""
+    if step.effect_seen is not False or step.success is False or step.action in ("wait", "look", "describe_screen"):
+        return ()
+    return ((", no change on the screen", "yellow"),)
+
+
 def totals(steps: Iterable[TimelineStep], money: Money | None = None) -> Text:
     calls = [call for step in steps for call in step.calls]
     if not calls:
@@ -147,15 +154,20 @@ def task_table(tasks: Iterable[TaskSummary]) -> Table:
     for name in ("task", "status", "turns", "device", "started", "goal"):
         table.add_column(name, no_wrap=name != "goal", justify="right" if name == "turns" else "left")
     for task in tasks:
-        table.add_row(
-            Text(task.task, "cyan"),
-            Text(task.status, _STYLE[task.status]),
-            str(task.turns),
-            plain(task.device or "—"),
-            _clock(task.started_at_ms),
-            Text(shortened(plain(task.goal), 80)),
-        )
+        add_task(table, task)
     return table
+
+
+def add_task(table: Table, task: TaskSummary) -> None:
+    """A row of `task_table`."""
+    table.add_row(
+        Text(task.task, "cyan"),
+        Text(task.status, _STYLE[task.status]),
+        str(task.turns),
+        plain(task.device or "—"),
+        _clock(task.started_at_ms),
+        Text(shortened(plain(task.goal), 80)),
+    )
 
 
 def device_table(devices: Iterable[DeviceStatus]) -> Table:

@@ -69,6 +69,9 @@ class TimelineScene(Wire, frozen=True, kw_only=True):
 
 
 class TimelineStep(Wire, frozen=True, kw_only=True):
+    """One turn. `effect_seen`: whether the screen of the next turn differs from this one's; None where that is not
+    known, or there was no next turn."""
+
     turn: int
     page: str | None = None
     action: str | None = None
@@ -92,6 +95,7 @@ class TimelineStep(Wire, frozen=True, kw_only=True):
     read_back_ms: int | None = None
     event_at_ms: int | None = None
     scene: TimelineScene | None = None
+    effect_seen: bool | None = None
 
 
 class TaskSummary(Wire, frozen=True, kw_only=True):
@@ -120,7 +124,7 @@ class Timeline(Wire, frozen=True, kw_only=True):
 
 class TasksQuery(Wire, frozen=True, kw_only=True):
     """The latest tasks. `goal` is a part of it, in any case; `since_ms` bounds the start, in Unix milliseconds;
-    `failure` is a part of the reason of a failure."""
+    `failure` is a part of the reason of a failure; `task` is what the id begins with."""
 
     limit: int = 20
     status: Literal["running", "succeeded", "failed", "cancelled"] | None = None
@@ -128,6 +132,7 @@ class TasksQuery(Wire, frozen=True, kw_only=True):
     goal: str | None = None
     since_ms: int | None = None
     failure: str | None = None
+    task: str | None = None
 
 
 class TaskList(Wire, frozen=True, kw_only=True):
@@ -161,10 +166,12 @@ class WaitingRequest(Wire, frozen=True, kw_only=True):
 
 class WaitingRequests(Wire, frozen=True, kw_only=True):
     """What one executor knows of the queue; `omitted` counts those that did not fit. All answers together are the
-    queue, and the same request may be in several."""
+    queue, and the same request may be in several. `complete` False: it has begun to look only now, and may not have
+    seen all."""
 
     waiting: tuple[WaitingRequest, ...] = ()
     omitted: int = 0
+    complete: bool = True
 
 
 class QueryError(Wire, frozen=True, kw_only=True):

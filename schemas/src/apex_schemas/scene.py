@@ -1,6 +1,6 @@
 """What perception saw: the only artefact of a screen that any other service receives (the Perception Boundary)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
@@ -100,6 +100,21 @@ class Scene(Wire, tag_field="type", tag="scene", frozen=True, kw_only=True):
 
     def element(self, element_id: str) -> Element | None:
         return next((element for element in self.elements if element.id == element_id), None)
+
+    def differs_from(self, fingerprint: str) -> bool | None:
+        """Whether it shows something else than the Scene of that fingerprint. None where that is not known: one of the
+        two has none, or they are equal and deaf to what is there: a picture, a drawn surface, what is in a password.
+        """
+        if not fingerprint or not self.fingerprint:
+            return None
+        if fingerprint != self.fingerprint:
+            return True
+        deaf = any(element.password or element.role in _DRAWN for element in self.elements)
+        return None if deaf or self.source == "screenshot-only" else False
+
+
+_DRAWN: Final = frozenset({"canvas", "web"})
+"""Roles of surfaces whose content is no element."""
 
 
 class Region(Wire, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ class PlannedStep(Wire, frozen=True, kw_only=True):
     """The one decision of a turn. `purpose` and `expected_outcome` are None for steps that touch no phone.
 
     `app` is that of the Scene; `tokens_used` counts input and output of all provider calls of the turn.
+    `screen_changed`: whether the Scene differs from that of the turn before; None in turn 0 and where it is not known.
     """
 
     action: Action
@@ -54,6 +55,7 @@ class PlannedStep(Wire, frozen=True, kw_only=True):
     plan_ms: int = 0
     app: str | None = None
     tokens_used: int = 0
+    screen_changed: bool | None = None
 
 
 class ActIntent(Wire, frozen=True, kw_only=True):
@@ -82,7 +84,8 @@ class WorldEvent(Wire, frozen=True, kw_only=True):
     """What came of a step. `success` None means unknown: the phone may have been touched, and is not touched again.
 
     `page` and `fingerprint` are those of the Scene on which the act was decided. `code` is set when the step failed
-    or was refused; `tokens_used` is the step's.
+    or was refused; `tokens_used` and `screen_changed` are the step's: what the act itself changed is told by the event
+    of the next turn.
     """
 
     action: Action
@@ -102,6 +105,7 @@ class WorldEvent(Wire, frozen=True, kw_only=True):
     happened_at_ms: int = 0
     fingerprint: str = ""
     tokens_used: int = 0
+    screen_changed: bool | None = None
 
 
 class WorldState(Wire, frozen=True, kw_only=True):

@@ -206,6 +206,7 @@ def _planned(task: str, turn: int, step: PlannedStep) -> Planned:
         evidence_found=step.evidence_found,
         planned_at=_moment(step.planned_at_ms),
         plan_ms=step.plan_ms,
+        screen_changed=step.screen_changed,
     )
 
 

@@ -84,6 +84,7 @@ class Planned(Struct, frozen=True, kw_only=True):
     evidence_found: bool | None
     planned_at: datetime | None
     plan_ms: int
+    screen_changed: bool | None
 
 
 class Acting(Struct, frozen=True, kw_only=True):

@@ -54,16 +54,18 @@ where ($1::text is null or t.status = $1) and ($2::text is null or t.device = $2
     and ($3::text is null or position(lower($3) in lower(t.goal)) > 0)
     and ($4::timestamptz is null or coalesce(t.started_at, t.finished_at) >= $4)
     and ($5::text is null or position(lower($5) in lower(coalesce(t.failure_reason, ''))) > 0)
+    and ($6::text is null or starts_with(t.task_id, $6))
 """
 
 _STEPS: Final = """
 select turn, coalesce(s.page, s.done_page, v.page) as page, coalesce(s.action, s.done_action) as action, s.target,
     s.arguments, s.purpose, s.expected_outcome, s.rationale, s.thinking, s.call, s.success,
     s.event_at is not null as done, s.code, s.message, v.observe_ms, s.plan_ms, s.act_ms, s.target_detail, s.wait_ms,
-    s.verify_ms, s.read_back_ms, s.event_at
+    s.verify_ms, s.read_back_ms, s.event_at, n.screen_changed as effect_seen
 from (select * from steps where task_id = $1) s
 full join (select distinct turn from planner_decision_log where task_id = $1) c using (turn)
 left join (select * from scenes where task_id = $1) v using (turn)
+left join (select turn - 1 as turn, screen_changed from steps where task_id = $1) n using (turn)
 where turn >= $2
 order by turn
 """
@@ -141,8 +143,8 @@ async def tasks(store: Store, query: TasksQuery) -> TaskList:
     """The newest tasks first, at most `query.limit` and never more than 500."""
     limit = max(0, min(query.limit, MOST_TASKS))
     since = None if query.since_ms is None else datetime.fromtimestamp(max(0, query.since_ms) / 1000, UTC)
-    asked = (query.status, query.device, query.goal, since, query.failure, limit)
-    found = await store.fetch(f"{_SUMMARY} {_WANTED} {_NEWEST} limit $6", *asked)
+    asked = (query.status, query.device, query.goal, since, query.failure, query.task, limit)
+    found = await store.fetch(f"{_SUMMARY} {_WANTED} {_NEWEST} limit $7", *asked)
     return TaskList(tasks=tuple(map(_summary, found)))
 
 
@@ -206,6 +208,7 @@ def _step(row: Record, calls: Sequence[TimelineCall], scene: TimelineScene | Non
         read_back_ms=row["read_back_ms"],
         event_at_ms=_ms(row["event_at"]),
         scene=scene,
+        effect_seen=row["effect_seen"],
     )
 
 

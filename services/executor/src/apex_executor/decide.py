@@ -103,6 +103,7 @@ def _event(
         happened_at_ms=now_ms,
         fingerprint=step.fingerprint,
         tokens_used=step.tokens_used,
+        screen_changed=step.screen_changed,
     )
 
 

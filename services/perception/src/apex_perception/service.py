@@ -84,6 +84,9 @@ class PerceptionService:
             current.set_attribute("apex.page", scene.page)
             current.set_attribute("apex.page.elements", len(scene.elements))
             current.set_attribute("apex.settled", scene.settled)
+            changed = scene.differs_from(before.fingerprint) if before is not None else None
+            if changed is not None:
+                current.set_attribute("apex.screen_changed", changed)
         return Done()
 
     async def _observe(

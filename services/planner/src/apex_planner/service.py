@@ -88,10 +88,10 @@ class PlannerService:
             return PlanFailure(code="max_turns", reason=f"{request.max_turns} turns did not reach the goal")
         if delivery.age_s > self._oldest_s:
             reason = f"the screen was read {delivery.age_s:.0f} s ago"
-            return _stamped(_look(scene, "SCENE_TOO_OLD", reason), begun=time.monotonic())
+            return _stamped(_look(scene, "SCENE_TOO_OLD", reason), scene, world, begun=time.monotonic())
         begun = time.monotonic()
         outcome = await self._planner.plan(scene, world, await self._picture(scene), task=slot.task)
-        return _stamped(outcome, begun=begun) if isinstance(outcome, PlannedStep) else outcome
+        return _stamped(outcome, scene, world, begun=begun) if isinstance(outcome, PlannedStep) else outcome
 
     async def _picture(self, scene: Scene) -> Picture | None:
         if self._pictures is None or scene.screenshot is None:
@@ -130,9 +130,10 @@ def _look(scene: Scene, code: str, reason: str) -> PlannedStep:
     return PlannedStep(action=Look(code=code, reason=reason), page=scene.page, fingerprint=scene.fingerprint)
 
 
-def _stamped(step: PlannedStep, *, begun: float) -> PlannedStep:
+def _stamped(step: PlannedStep, scene: Scene, world: WorldState, *, begun: float) -> PlannedStep:
     took = round((time.monotonic() - begun) * 1_000)
-    return structs.replace(step, planned_at_ms=_now_ms(), plan_ms=took)
+    changed = scene.differs_from(world.history[-1].fingerprint) if world.history else None
+    return structs.replace(step, planned_at_ms=_now_ms(), plan_ms=took, screen_changed=changed)
 
 
 def _now_ms() -> int:
