@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import components
@@ -47,8 +48,8 @@ class Ran:
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
 
 
-async def _apex(stack: Stack, *words: str) -> Ran:
-    seed = str(stack.wiring.seeds[Identity.CLIENT])
+async def _apex(stack: Stack, *words: str, identity: Identity = Identity.CLIENT) -> Ran:
+    seed = str(stack.wiring.seeds[identity])
     environ = {**os.environ, "APEX_NATS_URL": stack.nats.url, "APEX_NATS_SEED_FILE": seed}
     command = [sys.executable, "-m", "apex_cli", *words]
     return Ran(
@@ -120,6 +121,84 @@ async def test_a_running_task_is_cancelled(stack: Stack) -> None:
     await _until_listed(stack, task, "cancelled")
     told = json.loads((await _apex(stack, "show", task, "--json")).out)
     assert "changed my mind" in json.dumps(told["summary"])
+
+
+async def test_a_task_that_waits_is_shown_listed_and_cancelled_by_its_first_digits(stack: Stack) -> None:
+    async with _paused(stack):
+        first = (await _apex(stack, "submit", WIFI)).out.strip()
+        second = (await _apex(stack, "submit", "turn on Bluetooth", "--device", "sim-1")).out.strip()
+        shown = await _apex(stack, "show", first[:8])
+        assert (shown.code, "queued" in shown.out, first in shown.out) == (0, True, True), shown.err
+        assert "waits for a phone in pool any, 0 before it" in shown.out
+        told = json.loads((await _apex(stack, "show", second, "--json")).out)
+        assert told["summary"]["status"] == "queued"
+        assert told["summary"]["queue"]["pool"] == "sim-1"
+        listed = await _apex(stack, "tasks", "--status", "queued")
+        assert [second in line for line in listed.out.splitlines()[1:3]] == [True, False], listed.out
+        assert first in (await _apex(stack, "tasks", "--limit", "2")).out
+        chosen = json.loads((await _apex(stack, "tasks", "--json", "--status", "queued", "--goal", "BLUE")).out)
+        assert [each["task"] for each in chosen] == [second]
+        unbegun = await _apex(stack, "report", first)
+        assert (unbegun.code, "waits for a phone" in unbegun.err) == (4, True)
+        for task in (first, second):
+            cancelled = await _apex(stack, "cancel", task[:10])
+            assert (cancelled.code, f"asked to cancel {task}" in cancelled.out) == (0, True), cancelled.err
+            await _until_listed(stack, task, "cancelled")
+
+
+async def test_what_cannot_be_cancelled_is_said_and_leaves_no_trace(stack: Stack) -> None:
+    task = (await _apex(stack, "submit", WIFI, "--follow")).out.strip()
+    ended = await _apex(stack, "cancel", task[:12])
+    assert ended.code == 0, ended.err
+    assert "had ended before; it has succeeded" in ended.out
+    for unknown in ("e" * 32, "eeeeeeee"):
+        refused = await _apex(stack, "cancel", unknown)
+        assert (refused.code, unknown in refused.err) == (4, True), refused.out
+    async with stack.client() as client:
+        assert await client.ended("e" * 32) is None
+
+
+async def test_the_first_digits_do_for_every_command_that_takes_a_task(stack: Stack, tmp_path: Path) -> None:
+    task = (await _apex(stack, "submit", WIFI, "--follow")).out.strip()
+    await _until_listed(stack, task, "succeeded")
+    assert task in (await _apex(stack, "show", task[:8])).out
+    report = tmp_path / "task.html"
+    assert (await _apex(stack, "report", task[:8], "-o", str(report))).code == 0
+    assert task in report.read_text()
+    replayed = await _apex(stack, "replay", task[:8], identity=Identity.OPERATOR)
+    assert (replayed.code, "provider calls: " in replayed.out) == (0, True), replayed.err
+    waits = await _apex(stack, "queue", task[:8])
+    assert (waits.code, "it has succeeded" in waits.err) == (4, True)
+    held = await _apex(stack, "approve", task[:8], identity=Identity.OPERATOR)
+    assert (held.code, "waits for approval" in held.err) == (4, True)
+
+
+async def test_a_raw_request_with_a_blank_goal_fails_with_a_reason(stack: Stack) -> None:
+    async with stack.client() as client, stack.bus(Identity.CLIENT) as bus:
+        before = {each.task for each in (await client.tasks(TasksQuery(status="failed"))).tasks}
+        await bus.publish("request.any", '{"goal": " \u200b\\n"}'.encode())
+        for _ in range(300):
+            failed = (await client.tasks(TasksQuery(status="failed", failure="blank"))).tasks
+            if found := [each for each in failed if each.task not in before]:
+                assert "its goal is blank; say what is to be done" in (found[0].failure_reason or "")
+                return
+            await asyncio.sleep(0.1)
+    pytest.fail("the blank request did not end")
+
+
+async def test_bytes_that_are_no_text_are_refused_with_a_sentence(stack: Stack) -> None:
+    ran = await _apex(stack, "submit", "turn on \udcff")
+    assert (ran.code, ran.err) == (2, "apex: the command line holds bytes that are no text in UTF-8\n")
+
+
+@asynccontextmanager
+async def _paused(stack: Stack) -> AsyncGenerator[None]:
+    """While the phone takes no task."""
+    assert (await _apex(stack, "devices", "pause", "sim-1", identity=Identity.OPERATOR)).code == 0
+    try:
+        yield
+    finally:
+        assert (await _apex(stack, "devices", "resume", "sim-1", identity=Identity.OPERATOR)).code == 0
 
 
 async def test_a_raw_request_of_a_bare_client_without_credentials_runs(stack: Stack) -> None:

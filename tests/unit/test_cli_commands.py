@@ -51,9 +51,26 @@ def test_a_wrong_command_line_ends_2_with_a_sentence(words: list[str], capsys: p
     assert "Traceback" not in said
 
 
-def test_a_goal_that_no_request_may_have_ends_5(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["submit", "x" * 5_000]) == 5
-    assert "the goal cannot be used" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["x" * 5_000], "the goal cannot be used: it may have 4,000 characters"),
+        ([""], "the goal is blank"),
+        (["  \n\t "], "the goal is blank"),
+        (["\u200b \u2060"], "the goal is blank"),
+        (["x", "--app", ""], "--app takes the name of a package"),
+        (["x", "--launch", "y" * 300], "--launch takes the name of an app"),
+        (["x", *["--terminate", "a.b"] * 9], "8 of them at most"),
+        (["x", "--secret", "1 pin"], "--secret takes a name of letters"),
+    ],
+)
+def test_what_no_request_may_have_ends_5_with_a_sentence_of_words(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["submit", *words]) == 5
+    error = capsys.readouterr().err
+    assert said in error
+    assert "`$." not in error
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apex_schemas.edge import MAX_REQUEST_BYTES, decode_request, digest
+from apex_schemas.edge import MAX_REQUEST_BYTES, decode_request, digest, is_blank
 from apex_schemas.errors import TooLarge, Undecodable, UnknownFields, WireError
 from apex_schemas.task import TaskRequest
 
@@ -103,6 +103,20 @@ def test_number_of_absurd_size_is_refused_or_read_as_what_it_is(number: str) -> 
 def test_what_is_no_object_is_refused(data: bytes) -> None:
     with pytest.raises(Undecodable):
         decode_request(data)
+
+
+@FORMS
+def test_empty_goal_is_refused_in_words(write: Write) -> None:
+    with pytest.raises(Undecodable, match="its goal is blank; say what is to be done"):
+        decode_request(write({"goal": ""}))
+
+
+@pytest.mark.parametrize(
+    ("goal", "blank"),
+    [("", True), (" \n\t\u00a0", True), ("\u200b\u2060\ufeff", True), ("x", False), ("شغّل", False), ("🙂", False)],
+)
+def test_goal_of_white_space_and_invisible_marks_says_nothing(goal: str, blank: bool) -> None:
+    assert is_blank(goal) is blank
 
 
 @FORMS

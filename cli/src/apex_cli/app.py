@@ -64,6 +64,7 @@ def apex() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code."""
     logging.getLogger("apex_bus.connection").addFilter(_told_anyway)
+    given = sys.argv[1:] if arguments is None else arguments
     try:
         result = apex.main(args=arguments, prog_name="apex", standalone_mode=False)
     except click.exceptions.Abort:
@@ -77,10 +78,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _say(str(error), error.exit_code)
     except BusError as error:
         return _say(str(error), 3)
+    except UnicodeEncodeError:
+        if all(_is_text(word) for word in given):
+            raise
+        return _say("the command line holds bytes that are no text in UTF-8", 2)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone; nothing more can be said to it
         return 1
     return result if isinstance(result, int) else 0
+
+
+def _is_text(word: str) -> bool:
+    """False for what the shell handed over as other bytes than UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in word)
 
 
 def _told_anyway(record: logging.LogRecord) -> bool:

@@ -29,7 +29,6 @@ from apex_schemas.queries import (
     TasksQuery,
     Timeline,
     TimelineQuery,
-    WaitingRequest,
     WaitingRequests,
 )
 from apex_schemas.slots import Slot, parse_slot
@@ -121,15 +120,21 @@ class Client:
             steps += page.steps
         return Timeline(summary=page.summary, steps=tuple(steps))
 
-    async def queue(self) -> list[WaitingRequest]:
-        """The requests that wait for a device, as far as the executors know; each once, the oldest first."""
-        found: dict[int, WaitingRequest] = {}
+    async def waiting(self) -> WaitingRequests | None:
+        """The requests that wait for a device, as far as the executors together know; each once, the oldest first.
+        None where no executor answers."""
         try:
-            for answer in await self._answers(subjects.QUERY_QUEUE, WaitingRequests):
-                found |= {waiting.sequence: waiting for waiting in answer.waiting}
+            answers = await self._answers(subjects.QUERY_QUEUE, WaitingRequests)
         except NotReachable:
-            return []  # an older executor, or none: the task waits all the same
-        return [found[sequence] for sequence in sorted(found)]
+            return None
+        if not answers:
+            return None
+        found = {waiting.task: waiting for answer in answers for waiting in answer.waiting}
+        return WaitingRequests(
+            waiting=tuple(sorted(found.values(), key=lambda waiting: waiting.sequence)),
+            omitted=max(answer.omitted for answer in answers),
+            complete=all(answer.complete for answer in answers),
+        )
 
     async def tasks(self, query: TasksQuery) -> TaskList:
         return await self._query(subjects.QUERY_TASKS, query, TaskList)

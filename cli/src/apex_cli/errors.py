@@ -6,6 +6,7 @@ CommandError
 ├── NotReachable       exit 3: no server, no service behind it, or no permission
 ├── NotFound           exit 4: there is no such task
 ├── BadInput           exit 5: a file or an option's value cannot be used
+│   └── Ambiguous      exit 5: more than one task begins with what was given
 └── NotInstalled       exit 6: this installation lacks a part that the command needs
 """
 
@@ -42,9 +43,9 @@ class ChecksFailed(CommandError):
 
 
 class NotReachable(CommandError):
-    exit_code = 3
-
     """`what` ends where " at <place>" can follow."""
+
+    exit_code = 3
 
     def __init__(self, what: str, place: str) -> None:
         super().__init__(f"{what} at {place}; start a stack with `apex up`, or set APEX_NATS_URL")
@@ -60,6 +61,13 @@ class NotFound(CommandError):
 
 class BadInput(CommandError):
     exit_code = 5
+
+
+class Ambiguous(BadInput):
+    def __init__(self, wanted: str, listed: list[str]) -> None:
+        lines = "".join(f"\n  {line}" for line in listed)
+        super().__init__(f"more than one task begins with {wanted}; give more of its digits:{lines}")
+        self.wanted = wanted
 
 
 class NotInstalled(CommandError):

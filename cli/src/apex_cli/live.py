@@ -1,6 +1,7 @@
 """A task while it runs: what was seen so far, as the same turns that a stored timeline has."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, assert_never
 
 import msgspec
@@ -71,7 +72,7 @@ class LiveTask:
             self._status = None
 
 
-def waiting(sequence: int, pool: str, queue: list[WaitingRequest], devices: list[DeviceStatus]) -> str:
+def waiting(sequence: int, pool: str, queue: Sequence[WaitingRequest], devices: Sequence[DeviceStatus]) -> str:
     """Why a task has not begun, and how many are before it, as far as anybody knows."""
     pool_of = [each for each in devices if pool in ("any", each.platform, each.device, *each.pools)]
     states = Counter(each.state for each in pool_of)

@@ -13,6 +13,7 @@ from apex_schemas.errors import TooLarge, Undecodable, UnknownFields
 from apex_schemas.task import TaskRequest
 
 MAX_REQUEST_BYTES = 64 * 1024
+BLANK = "its goal is blank; say what is to be done"
 
 
 def decode_request(data: bytes) -> TaskRequest:
@@ -29,9 +30,16 @@ def decode_request(data: bytes) -> TaskRequest:
         unknown = [str(name) for name in fields if name not in known]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         if unknown:
             raise UnknownFields(unknown, known)
+        if fields.get("goal") == "":  # pyright: ignore[reportUnknownMemberType]
+            raise Undecodable("the task request", BLANK)
         return msgspec.convert(fields, TaskRequest)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Undecodable("the task request", str(error) or type(error).__name__) from error
+
+
+def is_blank(goal: str) -> bool:
+    """Whether it says nothing: white space and invisible marks alone."""
+    return not any(character.isprintable() and not character.isspace() for character in goal)
 
 
 def digest(data: bytes) -> str:

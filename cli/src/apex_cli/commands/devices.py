@@ -3,31 +3,27 @@
 Consumes the executors' answers on `query.devices` and `query.queue`; emits the operator's word on `control.<device>`.
 """
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import click
 import msgspec
-import nats.errors
 from rich.table import Table
 from rich.text import Text
 
-from apex_bus.connection import Bus
 from apex_bus.errors import Transient
-from apex_cli import client, operator, render
-from apex_cli.errors import NotFound
+from apex_cli import client, lookup, operator, render
+from apex_cli.errors import NotFound, NotReachable
+from apex_cli.lookup import Whereabouts, queued, task_id, told
 from apex_cli.operator import Operator
 from apex_cli.place import clone, find
 from apex_cli.text import console, plain, shortened
 from apex_schemas import subjects
 from apex_schemas.devices import DeviceControl, DeviceStatus
-from apex_schemas.ids import is_device, is_task_id
-from apex_schemas.queries import WaitingRequest, WaitingRequests
+from apex_schemas.ids import is_device
+from apex_schemas.queries import WaitingRequest
 
-_ANSWERS_S: Final = 1.5
-_QUIET_S: Final = 0.3
 _CONTROL_S: Final = 5.0
 
 
@@ -106,70 +102,41 @@ def _say(device: str, word: DeviceControl) -> DeviceStatus:
 
 
 @click.command()
-@click.argument("task", required=False)
+@click.argument("task", required=False, callback=task_id)
 @click.option("--json", "as_json", is_flag=True)
 def queue(task: str | None, as_json: bool) -> None:
     """The requests that wait for a phone, in the order of each pool; with TASK: how many are before it."""
-    if task is not None and not is_task_id(task):
-        raise click.BadParameter("a task id is 32 lower-case hex digits, as `apex submit` prints it")
-    waiting = client.run(find(os.environ, clone()), lambda asked: waiting_requests(asked._bus))  # pyright: ignore[reportPrivateUsage]
+    place = find(os.environ, clone())
     if task is not None:
-        _place(task, waiting)
-    elif as_json:
-        _json(waiting)
-    elif waiting:
-        console().print(_queue_table(waiting))
+        _place(client.run(place, lambda asked: lookup.find(asked, task)))
+        return
+    known = client.run(place, lambda asked: asked.waiting())
+    if known is None:
+        raise NotReachable("no executor answers, so that nobody knows what waits", place.found)
+    if as_json:
+        _json(known.waiting)
+    elif known.waiting:
+        console().print(_queue_table(known.waiting))
     else:
         click.echo("nothing waits for a device")
+    if known.omitted:
+        click.echo(f"{known.omitted} more wait", err=True)
 
 
-def _place(task: str, waiting: list[WaitingRequest]) -> None:
-    own = next((request for request in waiting if request.task == task), None)
-    if own is None:
-        raise NotFound(f"task {task} does not wait: it has begun, has ended, or was never asked for")
-    before = sum(request.pool == own.pool and request.sequence < own.sequence for request in waiting)
+def _place(found: Whereabouts) -> None:
+    if found.request is None:
+        raise NotFound(f"task {found.task} does not wait: {told(found)}")
+    own = found.request
     click.echo(
-        f"{before} before it in pool {own.pool}; it waits for {own.waits_s} s, and {own.left_s} s longer at most"
+        f"{found.before} before it in pool {own.pool}; it waits for {own.waits_s} s, and {own.left_s} s longer at most"
     )
-
-
-async def waiting_requests(bus: Bus) -> list[WaitingRequest]:
-    """What all executors together know of the queue, in order."""
-    found: dict[str, WaitingRequest] = {}
-    async for data in answers(bus, subjects.QUERY_QUEUE):
-        for request in msgspec.json.decode(data, type=WaitingRequests).waiting:
-            found[request.task] = request
-    return sorted(found.values(), key=lambda request: request.sequence)
-
-
-async def answers(bus: Bus, subject: str) -> AsyncIterator[bytes]:
-    """The answers of all who serve a subject, until they fall silent; none where nobody does."""
-    inbox = bus.client.new_inbox()
-    subscription = await bus.client.subscribe(inbox)  # pyright: ignore[reportUnknownMemberType]
-    await bus.client.publish(subject, b"", reply=inbox)
-    loop = asyncio.get_running_loop()
-    deadline, wait = loop.time() + _ANSWERS_S, _ANSWERS_S
-    try:
-        while (left := min(wait, deadline - loop.time())) > 0:
-            message = await subscription.next_msg(timeout=left)
-            if (message.headers or {}).get("Status") == "503":
-                return
-            yield message.data
-            wait = _QUIET_S
-    except nats.errors.TimeoutError:
-        return
-    finally:
-        await subscription.unsubscribe()
 
 
 def _queue_table(waiting: Iterable[WaitingRequest]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("before it", "pool", "task", "waits", "left", "goal"):
         table.add_column(name, no_wrap=name != "goal", justify="right" if name == "before it" else "left")
-    before: dict[str, int] = {}
-    for request in waiting:
-        place = before.get(request.pool, 0)
-        before[request.pool] = place + 1
+    for request, place in ((each.request, each.before) for each in queued(waiting) if each.request):
         goal = Text(shortened(plain(request.goal), 80))
         table.add_row(
             str(place),

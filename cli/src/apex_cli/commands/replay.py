@@ -14,6 +14,8 @@ from rich.console import Group, RenderableType
 from apex_bus.errors import SettingsError
 from apex_cli import operator
 from apex_cli.errors import BadInput, CommandError, NotFound, NotInstalled
+from apex_cli.lookup import find, task_id
+from apex_cli.operator import Operator
 from apex_cli.recorded import recorded
 from apex_cli.text import console, plain, shortened, styled
 from apex_schemas.decision import DecisionRecord, DecisionReply, ToolCallDecision
@@ -30,14 +32,8 @@ class DecisionsDiffer(CommandError):
         super().__init__(f"{count} of {of} recorded answers are read otherwise than they were")
 
 
-def _task_id(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    if not is_task_id(value):
-        raise click.BadParameter("a task id is 32 lower-case hex digits, as `apex tasks` lists them")
-    return value
-
-
 @click.command()
-@click.argument("task", callback=_task_id)
+@click.argument("task", callback=task_id)
 @click.option("--provider", type=click.Choice(["anthropic", "openai"]), help="Ask this one instead of parsing again.")
 @click.option("--model", help="The model to ask; default: AI_PLANNER_MODEL.")
 @click.option("--base-url", metavar="URL", help="Of a server that speaks the provider's API.")
@@ -51,9 +47,10 @@ def replay(
     With --provider, --model or --base-url the recorded prompts are put to that model, which costs money, and what it
     decides otherwise is shown. No phone is touched and nothing is stored. Needs the operator's key.
     """
-    records = [each for each in operator.run(lambda asked: recorded(asked, task)) if turn in (None, each.key.turn)]
+    records = [each for each in operator.run(lambda asked: _records(asked, task)) if turn in (None, each.key.turn)]
     if not records:
-        raise NotFound(f"no provider call of turn {turn} of task {task} is recorded")
+        of_turn = "" if turn is None else f" of turn {turn}"
+        raise NotFound(f"no provider call{of_turn} of task {task} is recorded")
     given = {"AI_PLANNER_PROVIDER": provider, "AI_PLANNER_MODEL": model, "AI_PLANNER_BASE_URL": base_url}
     asked = {name: value for name, value in given.items() if value}
     found = _asked_again(records, asked) if asked else _parsed_again(records)
@@ -64,6 +61,11 @@ def replay(
     differing = sum(each.verdict == "differs" for each in found)
     if differing and not asked:
         raise DecisionsDiffer(differing, len(found))
+
+
+async def _records(asked: Operator, wanted: str) -> list[DecisionRecord]:
+    whole = is_task_id(wanted)
+    return await recorded(asked, wanted if whole else (await find(asked.client, wanted)).task)
 
 
 def _parsed_again(records: list[DecisionRecord]) -> "list[Replayed]":

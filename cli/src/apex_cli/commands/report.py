@@ -5,9 +5,10 @@ from pathlib import Path
 
 import click
 
+from apex_cli import lookup
 from apex_cli.client import run
-from apex_cli.commands.tasks import task_id
 from apex_cli.errors import BadInput
+from apex_cli.lookup import task_id
 from apex_cli.money import money
 from apex_cli.place import clone, find
 from apex_cli.report.page import page
@@ -24,7 +25,7 @@ def report(task: str | None, output: Path | None) -> None:
     prompts nor pictures.
     """
     prices = money(os.environ)
-    timeline = run(find(os.environ, clone()), lambda client: client.timeline(task, scenes=True))
+    timeline = run(find(os.environ, clone()), lambda client: lookup.timeline(client, task, scenes=True))
     written = page(timeline, prices)
     if output == Path("-"):
         click.echo(written, nl=False)

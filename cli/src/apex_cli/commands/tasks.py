@@ -11,34 +11,40 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from apex_cli import operator, render
+from apex_cli import lookup, operator, render
 from apex_cli.client import Client, run
-from apex_cli.errors import BadInput, CommandError, TaskNotSucceeded
+from apex_cli.errors import BadInput, CommandError, NotFound, TaskNotSucceeded
+from apex_cli.listing import as_row, listed, shown_whereabouts, task_table
 from apex_cli.live import LiveTask, waiting
+from apex_cli.lookup import NotBegun, task_id
 from apex_cli.money import money
 from apex_cli.place import clone, find
 from apex_cli.recorded import recorded
 from apex_cli.text import console
 from apex_schemas.decision import DecisionRecord
+from apex_schemas.edge import is_blank
 from apex_schemas.ids import is_device, is_pool, is_task_id, new_task_id
-from apex_schemas.queries import TasksQuery
+from apex_schemas.queries import TasksQuery, Timeline
 from apex_schemas.task import TaskFinished, TaskRequest
 
 Result = TypeVar("Result")
 _AGE = re.compile(r"([0-9]{1,6})([smhdw])")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _QUEUE_SECONDS = 1.0
-STATUSES = ("running", "succeeded", "failed", "cancelled")
+_BLANK = 'the goal is blank; say what is to be done, such as: apex submit "turn on Wi-Fi"'
+_OPTIONS = {
+    "goal": "the goal cannot be used: it may have 4,000 characters of text",
+    "apps": "--app takes the name of a package, of 1 to 256 characters; 32 of them at most",
+    "launch": "--launch takes the name of an app, of 1 to 256 characters",
+    "terminate": "--terminate takes the name of an app, of 1 to 256 characters; 8 of them at most",
+    "secrets": "--secret takes a name of letters, digits and _ that begins with a letter; 32 of them at most",
+}
+"""Field of the request → what may stand there, for whoever wrote otherwise."""
+STATUSES = ("queued", "running", "succeeded", "failed", "cancelled")
 
 
 def _ask(work: Callable[[Client], Awaitable[Result]]) -> Result:
     return run(find(os.environ, clone()), work)
-
-
-def task_id(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
-    if value is not None and not is_task_id(value):
-        raise click.BadParameter("a task id is 32 lower-case hex digits, as `apex tasks` lists them")
-    return value
 
 
 def _recorded(task: str) -> list[DecisionRecord]:
@@ -93,6 +99,8 @@ def submit(
     pool = device or pool
     if not is_pool(pool):
         raise click.BadParameter(f"{pool!r} is no pool: any, android, ios, or a device that `apex devices` lists")
+    if is_blank(goal):
+        raise BadInput(_BLANK)
     try:
         request = msgspec.convert(
             {
@@ -108,7 +116,7 @@ def submit(
             TaskRequest,
         )
     except msgspec.ValidationError as error:
-        raise BadInput(f"the goal cannot be used: {error}") from error
+        raise BadInput(_refused(str(error))) from error
     task = request.task or ""
 
     async def work(client: Client) -> TaskFinished | None:
@@ -142,7 +150,9 @@ async def _tell_queue(client: Client, live: LiveTask, sequence: int, pool: str) 
     while True:
         await asyncio.sleep(_QUEUE_SECONDS)
         try:
-            live.stage(waiting(sequence, pool, await client.queue(), await client.devices()))
+            known = await client.waiting()
+            requests = known.waiting if known else ()
+            live.stage(waiting(sequence, pool, requests, await client.devices()))
         except CommandError as error:
             live.stage(f"waiting; {error}")
 
@@ -153,9 +163,19 @@ async def _tell_queue(client: Client, live: LiveTask, sequence: int, pool: str) 
 @click.option("--prompts", is_flag=True, help="Also what the model was asked, and its raw answer (operator only).")
 @click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 def show(task: str | None, thinking: bool, prompts: bool, as_json: bool) -> None:
-    """One task turn by turn, with the model's reasons, tokens and what they cost. Without TASK: the last one."""
+    """One task turn by turn, with the model's reasons, tokens and what they cost. Without TASK: the last one.
+
+    TASK is an id or its first digits. One that waits for a phone is shown with its place in the queue.
+    """
     prices = money(os.environ)
-    timeline = _ask(lambda client: client.timeline(task))
+    try:
+        timeline, waiting = _ask(lambda client: _last_or(client, task))
+    except NotBegun as error:
+        if as_json:
+            _as_json({"summary": as_row(error.found), "steps": []})
+        else:
+            console().print(shown_whereabouts(error.found))
+        return
     if as_json:
         calls = [call for step in timeline.steps for call in step.calls]
         told = {**msgspec.to_builtins(timeline), "cost_usd": prices.of(calls), "prices_of": prices.date}
@@ -165,11 +185,28 @@ def show(task: str | None, thinking: bool, prompts: bool, as_json: bool) -> None
         return
     out = console()
     out.print(render.timeline(timeline, thinking=thinking, money=prices))
+    if waiting:
+        click.echo(f"{waiting} {'task waits' if waiting == 1 else 'tasks wait'} for a phone: `apex queue`", err=True)
     if prompts:
         before = None
         for record in _recorded(timeline.summary.task):
             out.print(render.asked(record, before))
             before = record
+
+
+async def _last_or(client: Client, task: str | None) -> tuple[Timeline, int]:
+    """The task, and where none was asked for by id, how many have been asked for since. Raises NotBegun, NotFound."""
+    if task is not None:
+        return await lookup.timeline(client, task), 0
+    known = await client.waiting()
+    requests = known.waiting if known else ()
+    try:
+        last = await client.timeline()
+    except NotFound:
+        if not requests:
+            raise
+        raise NotBegun(lookup.queued(requests)[-1]) from None
+    return last, sum(each.sequence > (last.summary.request_sequence or 0) for each in requests)
 
 
 @click.command()
@@ -189,25 +226,50 @@ def tasks(
     since: str | None,
     as_json: bool,
 ) -> None:
-    """The latest tasks, newest first."""
+    """The latest tasks, newest first; before them those that wait for a phone."""
     since_ms = None if since is None else moment_ms(since, time.time())
-    asked = {"limit": limit, "status": status, "device": device, "goal": goal, "failure": failure}
-    query = msgspec.convert({**asked, "since_ms": since_ms}, TasksQuery)
-    found = _ask(lambda client: client.tasks(query)).tasks
+    asked = {"limit": limit, "status": None if status == "queued" else status, "device": device, "goal": goal}
+    query = msgspec.convert({**asked, "failure": failure, "since_ms": since_ms}, TasksQuery)
+    found = _ask(lambda client: listed(client, query, waiting=status in (None, "queued"), begun=status != "queued"))
     if as_json:
-        _as_json(found)
-    elif found:
-        console().print(render.task_table(found))
+        _as_json([*map(as_row, found.queued), *found.begun])
+    elif found.queued or found.begun:
+        console().print(task_table(found))
     else:
         chosen = any(value is not None for value in (status, device, goal, failure, since))
         hint = "choose less" if chosen else 'submit one: apex submit "turn on Wi-Fi" --follow'
         click.echo(f"no {'such ' if chosen else ''}tasks; {hint}")
+    for note in found.notes:
+        click.echo(note, err=True)
 
 
 @click.command()
 @click.argument("task", callback=task_id)
 @click.option("--reason", default="cancelled by the client", show_default=True)
 def cancel(task: str, reason: str) -> None:
-    """End TASK. An act that is under way on the phone is not taken back."""
-    _ask(lambda client: client.cancel(task, reason))
-    click.echo(f"asked to cancel {task}; `apex show {task}` tells when it has ended")
+    """End TASK, an id or its first digits. An act that is under way on the phone is not taken back.
+
+    One that has ended stays as it is, which is said; one that nobody knows is refused.
+    """
+    click.echo(_ask(lambda client: _cancelled(client, task, reason)))
+
+
+async def _cancelled(client: Client, wanted: str, reason: str) -> str:
+    """What to say. It is sent also where nobody could say whether there is such a task: the stream keeps it until
+    somebody can."""
+    found, silent = await lookup.search(client, wanted)
+    if found is None and (not silent or not is_task_id(wanted)):
+        raise lookup.unknown(wanted, silent)
+    if found is not None and found.ended:
+        return f"nothing to cancel: task {found.task} had ended before; {lookup.told(found)}"
+    task = wanted if found is None else found.task
+    await client.cancel(task, reason)
+    if found is None:
+        return f"asked to cancel {task}, though nobody could say whether there is such a task: {'; '.join(silent)}"
+    return f"asked to cancel {task}: {lookup.told(found)}; `apex show {task[:8]}` tells when it has ended"
+
+
+def _refused(reason: str) -> str:
+    """What msgspec finds wrong with a request, in a person's words: which option, and what may stand there."""
+    field = next((name for name in _OPTIONS if f"$.{name}" in reason), None)
+    return _OPTIONS[field] if field else f"the request cannot be used: {reason}"

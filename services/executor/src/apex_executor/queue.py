@@ -19,11 +19,13 @@ _REMEMBERED: Final = 20_000
 _TOLD: Final = 500
 _AT_ONCE: Final = 50
 _GOAL: Final = 120
+_ROUND_S: Final = 20.0
+"""Each request that waits is looked at again within this time, so that by then all have been seen."""
 
 
 class Queue:
     def __init__(self, tasklog: TaskLog) -> None:
-        self._log = tasklog
+        self._log, self._since = tasklog, time.monotonic()
         self._seen: OrderedDict[str, WaitingRequest] = OrderedDict()
 
     def see(self, asked: Asked, *, pool: str, sequence: int, age_s: float) -> None:
@@ -57,7 +59,8 @@ class Queue:
 
         still = await asyncio.gather(*(waits(request) for request in known[:_TOLD]))
         waiting = tuple(request for request, holds in zip(known, still, strict=False) if holds)
-        return WaitingRequests(waiting=waiting, omitted=max(0, len(known) - _TOLD))
+        complete = time.monotonic() - self._since > _ROUND_S
+        return WaitingRequests(waiting=waiting, omitted=max(0, len(known) - _TOLD), complete=complete)
 
     async def answer(self) -> bytes:
         return msgspec.json.encode(await self.told())
