@@ -7,7 +7,7 @@ from integration.appium_phone import labelled
 from integration.sim_phone import OpenSim, SimPhone
 
 from apex_executor.errors import ActRefused
-from apex_schemas.actions import Back, Home, InputText, LaunchApp, LongPress, PressKey, TerminateApp, Wait
+from apex_schemas.actions import Back, Home, InputText, LaunchApp, LongPress, PressKey, TerminateApp
 from apex_schemas.devices import Platform
 from apex_schemas.geometry import Point
 
@@ -99,9 +99,3 @@ async def test_long_press_is_long_and_lands_where_it_is_meant(open_sim: OpenSim,
     assert act["kind"] == "long_press"
     scale = phone.handle.scale
     assert Point(x=act["x"], y=act["y"]) == Point(x=round(icon.tap_point.x / scale), y=round(icon.tap_point.y / scale))
-
-
-async def test_wait_touches_nothing(open_sim: OpenSim) -> None:
-    phone = await open_sim()
-    assert (await phone.act(Wait(seconds=0.3))).success
-    assert await phone.acts() == []

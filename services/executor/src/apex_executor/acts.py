@@ -30,7 +30,6 @@ from apex_schemas.geometry import Point
 from apex_schemas.steps import Target
 
 _DONE: Final = Outcome(success=True)
-_NAP_S: Final = 0.25
 
 
 def perform(phone: Phone, action: DeviceAction, target: Target | None, *, verify: bool) -> Outcome:
@@ -60,8 +59,8 @@ def perform(phone: Phone, action: DeviceAction, target: Target | None, *, verify
             keys.home(phone)
         case PressKey(key=key):
             keys.press_key(phone, key)
-        case Wait(seconds=seconds):
-            _wait(phone, seconds)
+        case Wait():
+            raise AssertionError("a wait touches no phone: see `waiting`")
         case _:
             assert_never(action)
     return _DONE
@@ -71,11 +70,3 @@ def _verified(phone: Phone, target: Target | None, at: Point, *, verify: bool) -
     began = time.monotonic()
     place = point_now(phone, target, at) if verify else at
     return place, round((time.monotonic() - began) * 1_000)
-
-
-def _wait(phone: Phone, seconds: float) -> None:
-    """Wait, and stop waiting when the device is lost or the act's time is over."""
-    end = time.monotonic() + seconds
-    while (left := end - time.monotonic()) > 0:
-        phone.pass_gate()
-        time.sleep(min(_NAP_S, left))

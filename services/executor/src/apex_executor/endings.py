@@ -6,7 +6,7 @@ Emits `finished`. A task that no device had has no other who gives its trace a r
 import logging
 import time
 
-from apex_bus import metrics
+from apex_bus import metrics, telemetry
 from apex_bus.connection import Bus
 from apex_bus.tasklog import Entry, Filled, Taken, TaskLog
 from apex_bus.tracing import export_root
@@ -52,6 +52,7 @@ class Endings:
             log.info("task %s went on before it could be ended", slot.task)
         if isinstance(outcome, Filled) and slot.device == NO_DEVICE:
             _tell(slot.task, body)
+            await telemetry.sent()
 
 
 def _tell(task: str, body: TaskFinished) -> None:

@@ -73,11 +73,6 @@ class Phone:
         if self._connection is not None:
             self._connection.gate = gate
 
-    def pass_gate(self) -> float:
-        """The seconds that an act may still take; raises as a request would. For acts that send nothing for a while."""
-        gate = self._connection.gate if self._connection else None
-        return gate(False) if gate else float("inf")
-
     def open(self, *, ports: int = 0) -> SessionHandle:
         """Create a session, set the driver's own waits low and see that it answers.
 

@@ -108,8 +108,10 @@ class PhoneSession:
             nonlocal begun, touched
             touched = begun
             left = deadline - time.monotonic()
-            if left < 0 or not held():
-                raise ActRefused("NOT_BEGUN", "the device's lease or the act's deadline was over before the act")
+            if not held():
+                raise ActRefused("NOT_BEGUN", "the executor lost the device before the act")
+            if left < 0:
+                raise ActRefused("NOT_BEGUN", "the time of an act was over before it was begun; look again")
             begun = begun or touches
             return left
 

@@ -28,7 +28,8 @@ from apex_executor.outcomes import Outcome
 from apex_executor.secrets import revealed, told_of_failure, told_of_outcome
 from apex_executor.session import server_of
 from apex_executor.settings import ExecutorSettings
-from apex_schemas.actions import DescribeScreen, DeviceAction, FinishTask, Look, tool_name
+from apex_executor.waiting import wait
+from apex_schemas.actions import DescribeScreen, DeviceAction, FinishTask, Look, Wait, tool_name
 from apex_schemas.devices import SessionHandle
 from apex_schemas.errors import Undecodable
 from apex_schemas.ids import new_attempt
@@ -46,6 +47,10 @@ class Actor(Protocol):
     def handle(self) -> SessionHandle | None: ...
 
     async def act(self, action: DeviceAction, target: Target | None) -> Outcome: ...
+
+    def held(self) -> bool:
+        """Whether the device is still ours, and we stay."""
+        ...
 
     async def fence(self, session: str, server: str = "") -> bool:
         """Make sure that nothing begun in a session can still happen, and have a new one. True when that is known."""
@@ -163,7 +168,11 @@ class Turns:
         match await self._log.fill(acting, intent, attempt=attempt, after=planned.sequence):
             case Filled():
                 del self._attempts[slot]  # from here on a second try is somebody else's
-                event = await self._touch(step, action, allowed, wait_ms=round(age_s * 1_000))
+                wait_ms = round(age_s * 1_000)
+                if isinstance(action, Wait):
+                    event = await self._wait(slot, step, action, wait_ms=wait_ms)
+                else:
+                    event = await self._touch(step, action, allowed, wait_ms=wait_ms)
                 self._done[slot] = event
                 return event
             case Taken(entry):
@@ -175,6 +184,19 @@ class Turns:
             return
         if await self._log.read(slot.sibling("event")) is None:
             raise Transient(f"{slot.subject}: the act was refused and the reason cannot be read yet", delay_s=0.2)
+
+    async def _wait(self, slot: Slot, step: PlannedStep, action: Wait, *, wait_ms: int) -> WorldEvent:
+        async def ended() -> bool:
+            try:
+                return await self._log.ended(slot.task, device=slot.device) is not None
+            except Transient:
+                return False  # not known: the wait goes on, and what comes after it asks again
+
+        began, session = time.monotonic(), self._session()
+        most_s = self._settings.act_seconds
+        outcome = await wait(action.seconds, most_s=most_s, held=self._actor.held, ended=ended)
+        timings = Timings(wait_ms=wait_ms, act_ms=round((time.monotonic() - began) * 1_000))
+        return decide.event_of_outcome(step, outcome, session=session or "", timings=timings, now_ms=_now_ms())
 
     async def _touch(
         self, step: PlannedStep, action: DeviceAction, allowed: tuple[str, ...], *, wait_ms: int

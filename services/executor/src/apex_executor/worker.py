@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from apex_bus import metrics
+from apex_bus import metrics, telemetry
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Verdict, consume
 from apex_bus.errors import Transient
@@ -54,7 +54,8 @@ class Worker:
         self._usable = asyncio.Event()
         self._changed = asyncio.Event()
         self._gone: set[str] = set()
-        self._retiring = self._used = False
+        self._rooted = ""
+        self._retiring = self._used = self._leaving = False
         self._retry_at = 0.0
         self.driving = False
 
@@ -67,7 +68,7 @@ class Worker:
         try:
             while not self._retiring:
                 old = await self._lease.acquire()
-                self.driving = True
+                self.driving, self._leaving = True, False
                 try:
                     await self._drive(old.session if old else None)
                 except* LeaseLost as lost:
@@ -214,6 +215,9 @@ class Worker:
     async def act(self, action: DeviceAction, target: Target | None) -> Outcome:
         return await self._session.perform(action, target, held=self._lease.held)
 
+    def held(self) -> bool:
+        return self._lease.held() and not self._leaving
+
     def packages(self, app: str, /) -> Sequence[str]:
         return candidates(app, self.config.platform, self.config.apps)
 
@@ -296,6 +300,7 @@ class Worker:
         try:
             return await asyncio.shield(turn)
         except asyncio.CancelledError:
+            self._leaving = True
             if self._turns.approvals.waiting:  # nothing was begun: the next driver goes on with the wait
                 turn.cancel()
             await asyncio.wait([turn], timeout=_GRACE_S)
@@ -323,26 +328,33 @@ class Worker:
             raise Transient(f"the end of task {task} cannot be read yet", delay_s=0.2)
         started = await self._log.started_entry(self.config.alias, task)
         await self._tidy(started.body)
+        finished: TaskFinished = ended.body
+        await self._root(claim, started.timestamp_ns, ended.timestamp_ns, finished)
         await self._lease.update(claim=None, state="ready", waiting_turn=None)
         self._used = True
         self._changed.set()
-        finished: TaskFinished = ended.body
-        export_root(
-            task,
-            started_ns=started.timestamp_ns,
-            ended_ns=ended.timestamp_ns,
-            failure=None if finished.status == "succeeded" else finished.failure_reason or finished.status,
-            origin=claim.traceparent,
-            attributes={
-                "apex.device": self.config.alias,
-                "apex.turns": finished.turns,
-                "apex.status": finished.status,
-                "apex.stage": finished.stage or "",
-            },
-        )
         metrics.add(metrics.TASKS, 1, {"status": finished.status, "stage": finished.stage or ""})
         took_s = (ended.timestamp_ns - started.timestamp_ns) / 1e9
         metrics.record(metrics.TASK_DURATION, took_s, {"status": finished.status})
+
+    async def _root(self, claim: Claim, started_ns: int, ended_ns: int, finished: TaskFinished) -> None:
+        """Give the trace its root, and have it sent: while the claim stands, whoever takes over does it again."""
+        if claim.task != self._rooted:
+            export_root(
+                claim.task,
+                started_ns=started_ns,
+                ended_ns=ended_ns,
+                failure=None if finished.status == "succeeded" else finished.failure_reason or finished.status,
+                origin=claim.traceparent,
+                attributes={
+                    "apex.device": self.config.alias,
+                    "apex.turns": finished.turns,
+                    "apex.status": finished.status,
+                    "apex.stage": finished.stage or "",
+                },
+            )
+            self._rooted = claim.task
+        await telemetry.sent()
 
     async def _tidy(self, begun: TaskStarted) -> None:
         """Close the apps that the request wants closed at the end. The task's end is written: a failure changes
