@@ -1,7 +1,7 @@
 """An OTLP receiver: takes spans and metrics over HTTP as collectors do, and keeps them decoded."""
 
 import gzip
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +40,8 @@ class Receiver:
     spans: list[Seen] = field(default_factory=list)
     points: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     """Metric points: service, metric, attributes."""
+    takes: Callable[[list[Seen]], Awaitable[bool]] | None = None
+    """Asked about spans that come; False loses them."""
 
     def of(self, task: str) -> list[Seen]:
         return sorted((span for span in self.spans if span.trace == task), key=lambda span: span.start)
@@ -50,7 +52,10 @@ async def otlp_receiver() -> AsyncGenerator[Receiver]:
     receiver = Receiver()
 
     async def traces(request: web.Request) -> web.Response:
-        receiver.spans += _spans(ExportTraceServiceRequest.FromString(await _body(request)))
+        spans = list(_spans(ExportTraceServiceRequest.FromString(await _body(request))))
+        if receiver.takes is not None and not await receiver.takes(spans):
+            raise web.HTTPServiceUnavailable
+        receiver.spans += spans
         return web.Response(content_type="application/x-protobuf")
 
     async def metrics(request: web.Request) -> web.Response:

@@ -78,6 +78,36 @@ async def test_a_server_that_never_answers_keeps_nobody_at_the_end() -> None:
     assert said == ""
 
 
+async def test_a_receiver_that_does_not_answer_is_waited_for_once_and_then_not_again() -> None:
+    program = PROGRAM.partition("begun")[0] + (
+        "import asyncio\n"
+        "first = asyncio.run(telemetry.sent(0.5))\n"
+        "again = asyncio.run(telemetry.sent(600))\n"  # so long that the test would end before it
+        "print(first, again)\n"
+    )
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        environ = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        command = [sys.executable, "-c", program]
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=environ, capture_output=True, text=True, timeout=60, check=True
+        )
+    assert done.stdout.split() == ["False", "False"]
+
+
+async def test_what_has_ended_is_there_when_it_was_waited_for() -> None:
+    program = PROGRAM.partition("begun")[0] + "import asyncio\nprint(asyncio.run(telemetry.sent(30)))\nos._exit(0)\n"
+    async with otlp_receiver() as receiver:
+        environ = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
+        command = [sys.executable, "-c", program]
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=environ, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.stdout == "True\n"
+    assert [span.name for span in receiver.spans] == ["plan"]
+
+
 @pytest.mark.parametrize(
     ("environ", "sent"),
     [

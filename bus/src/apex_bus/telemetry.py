@@ -1,14 +1,17 @@
 """Where spans and measurements go: to the OTLP endpoint that OpenTelemetry's standard variables name, else nowhere.
 
 Consumes OTEL_EXPORTER_OTLP_ENDPOINT (or _TRACES_ENDPOINT, _METRICS_ENDPOINT) and the other variables of the SDK;
-owns the providers of this process. Nobody listening costs no task anything, and a process that ends waits a few
+owns the providers of this process. Nobody listening costs no turn anything, and a process that ends waits a few
 seconds for its last spans and no longer.
 """
 
+import asyncio
+import contextlib
 import logging
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -22,8 +25,11 @@ from apex_bus.tracing import Ids
 log = logging.getLogger(__name__)
 
 _ENDPOINT: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_TIMEOUT: Final = "OTEL_EXPORTER_OTLP_TIMEOUT"
 _EXPORT_SECONDS: Final = 3
 FLUSH_SECONDS: Final = 5.0
+SENT_SECONDS: Final = 1.0
+_HOPELESS_SECONDS: Final = 60.0
 
 
 def wanted(signal: str, environ: Mapping[str, str]) -> bool:
@@ -50,7 +56,7 @@ def set_up(service: str, environ: Mapping[str, str]) -> None:
             "service.instance.id": f"{socket.gethostname()}-{os.getpid()}",
         }
     )
-    timeout = None if environ.get("OTEL_EXPORTER_OTLP_TIMEOUT") else _EXPORT_SECONDS
+    timeout = None if environ.get(_TIMEOUT) else _EXPORT_SECONDS
     if traces:
         _send_traces(resource, timeout)
     if measurements:
@@ -72,6 +78,40 @@ def _send_metrics(resource: Resource, timeout: float | None) -> None:
 
     reader = PeriodicExportingMetricReader(OTLPMetricExporter(timeout=timeout))
     metrics.set_meter_provider(MeterProvider([reader], resource=resource, shutdown_on_exit=False))
+
+
+class _Patience:
+    """Until when nobody is waited for, since the last wait was in vain."""
+
+    until = 0.0
+
+
+async def sent(seconds: float | None = None) -> bool:
+    """Wait until the spans that have ended so far are sent, so that a kill from here on loses none of them.
+
+    At most `seconds`, which is a second or what the environment gives an export; and after a wait in vain not at all
+    for a minute. False when they may not be sent.
+    """
+    tracer = trace.get_tracer_provider()
+    if not isinstance(tracer, TracerProvider):
+        return True
+    if time.monotonic() < _Patience.until:
+        return False
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+    def send() -> None:
+        tracer.force_flush()
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            loop.call_soon_threadsafe(done.set)
+
+    threading.Thread(target=send, daemon=True, name="spans").start()
+    try:
+        given = float(os.environ.get(_TIMEOUT) or SENT_SECONDS) if seconds is None else seconds
+        await asyncio.wait_for(done.wait(), given)
+    except TimeoutError:
+        _Patience.until = time.monotonic() + _HOPELESS_SECONDS
+        return False
+    return True
 
 
 def flush(seconds: float = FLUSH_SECONDS) -> None:
