@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
 
+import components
 import pytest
 
 from apex_cli.app import main
@@ -17,6 +20,8 @@ SOURCE = """<?xml version="1.0" encoding="UTF-8"?>
  text="Network" bounds="[0,0][540,100]"/><android.widget.Switch package="com.android.settings"
  class="android.widget.Switch" text="Wi-Fi" checkable="true" checked="false" clickable="true" enabled="true"
  bounds="[0,200][540,300]"/></android.widget.FrameLayout></hierarchy>"""
+
+RANDOM = random.Random(7).randbytes(40_000)
 
 
 @pytest.fixture
@@ -103,16 +108,75 @@ def test_without_a_model_plan_names_the_variable(source: str, capsys: pytest.Cap
     assert "AI_PLANNER_MODEL" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("content", [b"", b"nothing of the kind", b"\x00\xff\x00"])
-def test_bytes_without_a_tree_end_5_with_a_typed_error(
-    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "the page source is empty"),
+        (b"nothing of the kind", "text without a tree: “nothing of the kind”"),
+        (b"\x00\xff\x00\xfe", "no page source"),
+        (RANDOM, "40,000 bytes that are neither text nor a picture"),
+        (b"<html><head><title>502 Bad Gateway</title></head><body><hr>nginx</body></html>", "“502 Bad Gateway”"),
+        (b"<!DOCTYPE html><HTML><body><h1>Access <b>Denied</b></h1><a href='/'>x</a></body></HTML>", "server or proxy"),
+        (b"<html><title>ERROR: The requested URL could not be retrieved</title></html>", "HTML page"),
+        (b"<?xml version='1.0'?><project><name>x</name></project>", "XML that describes no screen"),
+        (b'{"a": 1}', "JSON without a page source"),
+        (b"\x89PNG\r\n\x1a\n....", "a PNG picture: give it with --screenshot"),
+        (b"PK\x03\x04....", "a ZIP archive"),
+        (b'{"value": {"error": "invalid session id", "message": "gone"}}', "invalid session id: gone"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_what_is_no_page_source_ends_5_and_is_called_what_it_is(
+    content: bytes, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "bytes"
     file.write_bytes(content)
     assert main(["perceive", str(file)]) == 5
-    said = capsys.readouterr().err
-    assert said.startswith("apex: ")
-    assert "Traceback" not in said
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("apex: ")
+    assert words in told.err
+    assert not re.search(r"Traceback|[a-z][A-Z]\w+: ", told.err), "the name of a class is no word for a person"
+
+
+def test_a_scene_given_as_a_page_source_is_told_where_it_goes(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["perceive", source, "--json"]) == 0
+    (tmp_path / "scene.json").write_text(capsys.readouterr().out)
+    assert main(["perceive", str(tmp_path / "scene.json")]) == 5
+    assert "`apex plan --scene` reads it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        SOURCE.encode("utf-16"),
+        b"[log] read\n" + SOURCE.encode(),
+        json.dumps({"value": SOURCE}).encode(),
+        SOURCE.encode()[:-40],
+        b"<hierarchy rotation='0'/>",
+        b"<AppiumAUT><XCUIElementTypeApplication name='x' x='0' y='0' width='375' height='667'/></AppiumAUT>",
+        b"<html><title>Shop</title><body><a href='/'>404 things to buy</a></body></html>",
+    ],
+)
+def test_what_a_phone_or_a_browser_may_send_is_a_screen_however_it_was_damaged(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "bytes"
+    file.write_bytes(content)
+    assert main(["perceive", str(file)]) == 0
+
+
+def test_a_page_with_nothing_to_act_on_is_shown_with_a_doubt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "page.html").write_text("<html><body><p>Web page blocked</p></body></html>")
+    assert main(["perceive", str(tmp_path / "page.html")]) == 0
+    assert "a proxy answered for the phone" in capsys.readouterr().err
+
+
+def test_every_recorded_page_source_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    for file in sorted(components.dumps().iterdir()):
+        assert main(["perceive", str(file), "--json"]) == 0, capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there_a_broken_scene_and_a_wrong_size_are_told(
@@ -124,4 +188,6 @@ def test_a_file_that_is_not_there_a_broken_scene_and_a_wrong_size_are_told(
     assert main(["perceive", source, "--screen", "big"]) == 2
     (tmp_path / "shot.png").write_text("no picture")
     assert main(["perceive", source, "--screenshot", str(tmp_path / "shot.png")]) == 5
-    assert "Traceback" not in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "cannot be read as PNG or JPEG: it is neither" in told
+    assert "Traceback" not in told

@@ -102,7 +102,8 @@ def configured_devices(environ: Mapping[str, str]) -> tuple[list[Named], Finding
         try:
             texts.append(Path(file).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            return [], Finding(step, False, f"{file} cannot be read ({type(error).__name__})", "correct its path")
+            why = (error.strerror or "it cannot be opened") if isinstance(error, OSError) else "it is no text in UTF-8"
+            return [], Finding(step, False, f"{file} cannot be read: {why}", "correct its path, or the file")
     try:
         named = [device for text in texts for device in msgspec.json.decode(text.strip() or "[]", type=list[Named])]
     except msgspec.MsgspecError as error:  # the text is not repeated: it may hold keys

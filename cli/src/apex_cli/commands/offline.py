@@ -16,13 +16,16 @@ import click
 import msgspec
 
 from apex_bus.errors import SettingsError
+from apex_cli import sources
 from apex_cli.errors import BadInput, CommandError, NotInstalled
 from apex_cli.planned import record, shown_plan
+from apex_cli.report.wireframe import alone
 from apex_cli.scenes import shown_scene
 from apex_cli.text import console
 from apex_schemas.decision import Picture
 from apex_schemas.geometry import Size
 from apex_schemas.scene import Scene, SemanticScene
+from apex_schemas.wireframe import wireframe
 
 if TYPE_CHECKING:
     from apex_planner.once import PlanReport
@@ -58,14 +61,14 @@ def perceive(
     form: str | None,
 ) -> None:
     """The Scene of a saved page source: FILE holds the bytes as they came from the phone, whatever they are."""
-    scene = _perceived(_read(file), platform, screen, scale, screenshot)
+    scene = _perceived(file, _read(file), platform, screen, scale, screenshot)
     match form:
         case "json":
             click.echo(msgspec.json.format(msgspec.json.encode(scene), indent=2).decode())
         case "prompt":
             click.echo(_prompt(scene))
         case "svg":
-            click.echo(_drawing(scene))
+            click.echo(alone(wireframe(scene), scene.page))
         case _:
             console().print(shown_scene(scene))
 
@@ -99,7 +102,7 @@ def plan(
     AI_PLANNER_* and the provider's key (ANTHROPIC_API_KEY or OPENAI_API_KEY) are read from the environment.
     """
     data = _read(file)
-    scene = _scene(data) if data.lstrip()[:1] == b"{" else _perceived(data, platform, screen, scale, screenshot)
+    scene = _scene(data) if data.lstrip()[:1] == b"{" else _perceived(file, data, platform, screen, scale, screenshot)
     given = {"AI_PLANNER_PROVIDER": provider, "AI_PLANNER_MODEL": model, "AI_PLANNER_BASE_URL": base_url}
     environ = {**os.environ, **{name: value for name, value in given.items() if value}}
     report = _planned(scene, goal, environ, _picture(screenshot))
@@ -120,13 +123,24 @@ def _read(file: Path) -> bytes:
 
 
 def _perceived(
-    data: bytes, platform: Platform | None, screen: str | None, scale: float | None, screenshot: Path | None
+    file: Path,
+    data: bytes,
+    platform: Platform | None,
+    screen: str | None,
+    scale: float | None,
+    screenshot: Path | None,
 ) -> Scene:
     with _perception():
+        from apex_perception.decoding import decode
         from apex_perception.perceive import perceive_file
 
         picture = _read(screenshot) if screenshot else None
-        return perceive_file(data, platform=platform, screen=_size(screen), scale=scale, screenshot=picture)
+        if (what := sources.foreign(data, decode(data)[0])) is not None:
+            raise BadInput(f"{file} is no page source: {what}")
+        scene = perceive_file(data, platform=platform, screen=_size(screen), scale=scale, screenshot=picture)
+    if (odd := sources.doubt(scene)) is not None:
+        click.echo(f"apex: {odd}", err=True)
+    return scene
 
 
 @contextmanager
@@ -139,7 +153,7 @@ def _perception() -> Generator[None]:
     try:
         yield
     except PerceptionError as error:
-        raise BadInput(f"{type(error).__name__}: {error}") from error
+        raise BadInput(str(error)) from error
 
 
 def _size(text: str | None) -> Size | None:
@@ -163,12 +177,6 @@ def _prompt(scene: Scene) -> str:
     except ImportError as error:
         raise NotInstalled("apex-planner") from error
     return write_scene(scene)
-
-
-def _drawing(scene: Scene) -> str:
-    from apex_perception.wireframe import draw  # installed, since it made the Scene
-
-    return draw(scene)
 
 
 def _picture(screenshot: Path | None) -> Picture | None:

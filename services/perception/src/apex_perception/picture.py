@@ -28,7 +28,11 @@ def measure(picture: bytes) -> PictureSize:
             media_type = "image/png" if image.format == "PNG" else "image/jpeg"
             return PictureSize(width=image.width, height=image.height, media_type=media_type)
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise PictureUnreadable(len(picture), type(error).__name__) from error
+        raise PictureUnreadable(len(picture), _reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    return "it is neither" if isinstance(error, UnidentifiedImageError) else str(error) or "it is broken"
 
 
 _LARGEST = 4 * 1024 * 1024
@@ -47,4 +51,4 @@ def portable(picture: bytes) -> bytes:
             image.convert("RGB").save(smaller, "JPEG", quality=80)
             return smaller.getvalue()
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise PictureUnreadable(len(picture), type(error).__name__) from error
+        raise PictureUnreadable(len(picture), _reason(error)) from error
