@@ -291,6 +291,26 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
                 ),
             ),
         ),
+        "covered": Timeline(
+            summary=_SUMMARY,
+            steps=(
+                TimelineStep(
+                    turn=0,
+                    scene=TimelineScene(
+                        width=1,
+                        height=1,
+                        boxes=(
+                            SceneBox(
+                                element="e1",
+                                role="button",
+                                bounds=Bounds(left=0, top=0, right=1, bottom=1),
+                                obstacle="occluded",
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
         "without_effect": Timeline(summary=_SUMMARY, steps=(TimelineStep(turn=0, effect_seen=False),)),
         "seen": Timeline(
             summary=_SUMMARY,

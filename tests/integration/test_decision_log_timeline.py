@@ -97,7 +97,8 @@ async def test_tasks_are_chosen_by_goal_failure_and_time(postgres: Postgres) -> 
         assert await found(since_ms=world.START_MS + 90_000) == [OTHER]
         assert await found(failure="max_turns") == []
         assert await found(status="running", goal="zoë") == [OTHER]
-        assert await found(task=TASK[:5]) == [TASK]
+        assert await found(task=TASK) == [TASK]
+        assert await found(task=TASK[:5]) == [OTHER, TASK]
         assert await found(task="%") == []
 
 

@@ -40,7 +40,8 @@ class TimelineCall(Wire, frozen=True, kw_only=True):
 
 
 class SceneBox(Wire, frozen=True, kw_only=True):
-    """An element of a Scene as a wireframe draws it. What a password field holds is not told."""
+    """An element of a Scene as a wireframe draws it. What a password field holds is not told. `obstacle` says why it
+    could not be reached by a coordinate."""
 
     element: str
     role: str
@@ -51,6 +52,7 @@ class SceneBox(Wire, frozen=True, kw_only=True):
     enabled: bool = True
     checked: bool | None = None
     focused: bool = False
+    obstacle: str | None = None
 
 
 class TimelineScene(Wire, frozen=True, kw_only=True):

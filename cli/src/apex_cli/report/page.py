@@ -8,6 +8,7 @@ from typing import Final
 from apex_cli import render
 from apex_cli.money import Money, in_dollars
 from apex_cli.report.changes import Changes, between
+from apex_cli.report.wireframe import style as drawing_style
 from apex_cli.report.wireframe import wireframe
 from apex_cli.report.words import attribute, block, folded, inline
 from apex_cli.text import shortened
@@ -25,7 +26,7 @@ _SEEN: Final = {
 def page(timeline: Timeline, money: Money, *, made_at: datetime | None = None) -> str:
     """The HTML of a timeline that was asked for with its scenes."""
     task, steps = timeline.summary, timeline.steps
-    style = resources.files("apex_cli").joinpath("report/style.css").read_text("utf-8")
+    style = resources.files("apex_cli").joinpath("report/style.css").read_text("utf-8") + drawing_style()
     made = (made_at or datetime.now(UTC)).strftime("%Y-%m-%d %H:%M UTC")
     parts = [
         "<!doctype html>",

@@ -17,16 +17,14 @@ from apex_schemas.decision import DecisionFault, DecisionRecord, ToolCallDecisio
 from apex_schemas.envelope import Message
 from apex_schemas.errors import SubjectMismatch, Undecodable
 from apex_schemas.ids import NO_DEVICE
-from apex_schemas.queries import SceneBox
 from apex_schemas.scene import Scene, SemanticScene
 from apex_schemas.slots import Slot, parse_slot
 from apex_schemas.steps import ActIntent, PlannedStep, Timings, WorldEvent
 from apex_schemas.structs import Wire
 from apex_schemas.task import TaskFinished, TaskStarted
+from apex_schemas.wireframe import wireframe
 
 _MOST_LABELS = 40
-_MOST_BOXES = 400
-_LONGEST_LABEL = 200
 
 _KINDS: dict[str, tuple[type[Wire], ...]] = {
     "started": (TaskStarted,),
@@ -125,7 +123,7 @@ def _finished(slot: Slot, body: TaskFinished) -> Finished:
 
 
 def _seen(task: str, turn: int, scene: Scene) -> Seen:
-    shot = scene.screenshot
+    shot, drawn = scene.screenshot, wireframe(scene)
     return Seen(
         task_id=task,
         turn=turn,
@@ -146,7 +144,7 @@ def _seen(task: str, turn: int, scene: Scene) -> Seen:
         summary=cleaning.json(_summary(scene)),
         observed_at=_moment(scene.observed_at_ms),
         observe_ms=scene.observe_ms,
-        wireframe=cleaning.json(_wireframe(scene)),
+        wireframe=cleaning.json({"boxes": drawn.boxes, "keyboard": drawn.keyboard}),
     )
 
 
@@ -163,27 +161,6 @@ def _summary(scene: Scene) -> dict[str, object]:
         summary["regions"] = [region.kind for region in scene.regions]
         summary["dialogs"] = [region.label for region in scene.dialogs]
     return summary
-
-
-def _wireframe(scene: Scene) -> dict[str, object]:
-    """What a reader needs to see the screen before him: places, roles and labels; never what a password field holds."""
-    boxes = [
-        SceneBox(
-            element=element.id,
-            role=element.role,
-            bounds=element.bounds,
-            label=element.label[:_LONGEST_LABEL],
-            value=None if element.password or element.value is None else element.value[:_LONGEST_LABEL],
-            interactive=element.interactive,
-            enabled=element.enabled,
-            checked=element.checked,
-            focused=element.focused,
-        )
-        for element in scene.elements
-        if element.bounds is not None and element.bounds.area
-    ]
-    keyboard = scene.keyboard.bounds if scene.keyboard else None
-    return {"boxes": boxes[:_MOST_BOXES], "keyboard": keyboard}
 
 
 def _planned(task: str, turn: int, step: PlannedStep) -> Planned:
