@@ -199,14 +199,33 @@ async def test_dead_letters_are_listed_for_the_operator_and_for_nobody_else(stac
         await _apex(stack, Identity.CLIENT, "dead")
 
 
-async def _apex(stack: Stack, identity: Identity, *arguments: str) -> str:
+async def test_poison_that_is_handed_back_fails_again_by_each_service_and_for_the_operator_alone(stack: Stack) -> None:
+    places = {kind: Slot(device=DEVICE, task=new_task_id(), kind=kind, turn=0) for kind in BODIES}
+    for kind, (writer, service, _) in BODIES.items():
+        subject = places[kind].subject
+        async with stack.bus(writer) as bus:
+            await bus.publish(subject, b"no message")
+        assert (await until_dead(stack, subject, service)).keys() == {service, "decision-log"}
+    listed = json.loads(await _apex(stack, Identity.OPERATOR, "dead", "--json"))
+    subjects = {slot.subject for slot in places.values()}
+    numbers = [str(each["number"]) for each in listed if each["letter"]["subject"] in subjects]
+    assert len(numbers) == 6
+    told = json.loads(await _apex(stack, Identity.OPERATOR, "dead", "again", "--json", *numbers, code=1))
+    assert [each["answer"]["outcome"] for each in told] == ["failed"] * 6, told
+    assert all(each["answer"]["reason"] for each in told)
+    await _apex(stack, Identity.CLIENT, "dead", "again", *numbers, code=3)
+    assert len(json.loads(await _apex(stack, Identity.OPERATOR, "dead", "--json"))) == len(listed)
+    await _works(stack)
+
+
+async def _apex(stack: Stack, identity: Identity, *arguments: str, code: int = 0) -> str:
     seed = str(stack.wiring.seeds[identity])
     environ = {"APEX_NATS_URL": stack.nats.url, "APEX_NATS_SEED_FILE": seed}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "apex_cli", *arguments, env=environ, stdout=-1, stderr=-1
     )
     out, said = await process.communicate()
-    assert process.returncode == 0, said.decode()
+    assert process.returncode == code, said.decode()
     return out.decode()
 
 

@@ -50,6 +50,12 @@ PUBLISH: dict[str, set[Identity]] = {
     # Questions.
     "session.sim-1": {I.PERCEPTION},
     "control.sim-1": {I.OPERATOR},
+    "again.executor.INTAKE": {I.OPERATOR},
+    "again.planner.PLANNER": {I.OPERATOR},
+    "again.perception.PERCEPTION": {I.OPERATOR},
+    "again.decision-log.DECISION_LOG_TASKS": {I.OPERATOR},
+    "again.planner-decision.ANY": NOBODY,
+    "again.executor": NOBODY,
     "planner-decision.decide": {I.PLANNER},
     "query.timeline": OUTSIDE,
     "query.tasks": OUTSIDE,
@@ -61,23 +67,24 @@ PUBLISH: dict[str, set[Identity]] = {
     "$SRV.PING.planner-decision": OUTSIDE | {I.PLANNER},
     "$SRV.STATS.executor": OUTSIDE,
     # Single reads, by subject.
-    f"{GET}.TASKS.task.sim-1.{T}.0.started": {I.EXECUTOR, I.PLANNER, I.PERCEPTION},
-    f"{GET}.TASKS.task.sim-1.{T}.1.scene": {I.EXECUTOR, I.PERCEPTION},
-    f"{GET}.TASKS.task.sim-1.{T}.1.planned": {I.EXECUTOR, I.PLANNER},
-    f"{GET}.TASKS.task.sim-1.{T}.1.acting": {I.EXECUTOR},
-    f"{GET}.TASKS.task.sim-1.{T}.1.event": {I.EXECUTOR, I.PLANNER, I.PERCEPTION},
-    f"{GET}.TASKS.task.*.{T}.end.finished": {I.EXECUTOR, I.PLANNER, I.PERCEPTION, *OUTSIDE},
+    f"{GET}.TASKS.task.sim-1.{T}.0.started": {I.EXECUTOR, I.PLANNER, I.PERCEPTION, I.DECISION_LOG},
+    f"{GET}.TASKS.task.sim-1.{T}.1.scene": {I.EXECUTOR, I.PERCEPTION, I.PLANNER, I.DECISION_LOG},
+    f"{GET}.TASKS.task.sim-1.{T}.1.planned": {I.EXECUTOR, I.PLANNER, I.DECISION_LOG},
+    f"{GET}.TASKS.task.sim-1.{T}.1.acting": {I.EXECUTOR, I.DECISION_LOG},
+    f"{GET}.TASKS.task.sim-1.{T}.1.event": {I.EXECUTOR, I.PLANNER, I.PERCEPTION, I.DECISION_LOG},
+    f"{GET}.TASKS.task.*.{T}.end.finished": {I.EXECUTOR, I.PLANNER, I.PERCEPTION, I.DECISION_LOG, *OUTSIDE},
     f"{GET}.TASKS.task.sim-1.{T}.>": {I.EXECUTOR},
     f"{GET}.REQUESTS.request.any": NOBODY,
     f"{GET}.REQUESTS.approve.{T}.1": {I.EXECUTOR},
     f"{GET}.DEVICES.device.sim-1": {I.EXECUTOR, I.PERCEPTION},
     f"{GET}.CLAIMS.claim.{T}.1": {I.EXECUTOR, I.PLANNER, I.ENDPOINT},
     f"{GET}.SHOTS.shot.{T}.1.a": {I.PLANNER},
-    f"{GET}.DECISIONS.decision.{T}.1.0": {I.PLANNER, I.ENDPOINT},
+    f"{GET}.DECISIONS.decision.{T}.1.0": {I.PLANNER, I.ENDPOINT, I.DECISION_LOG},
     f"{GET}.DEAD.dead.executor": {I.OPERATOR},
     # Whole streams, by sequence or in batches.
     f"{GET}.DEAD": {I.OPERATOR},
-    **{f"{GET}.{s}": NOBODY for s in ("TASKS", "REQUESTS", "DEVICES", "CLAIMS", "SHOTS", "DECISIONS")},
+    f"{GET}.REQUESTS": {I.EXECUTOR},
+    **{f"{GET}.{s}": NOBODY for s in ("TASKS", "DEVICES", "CLAIMS", "SHOTS", "DECISIONS")},
     **{f"{API}.STREAM.MSG.GET.{s}": NOBODY for s in ("TASKS", "REQUESTS", "SHOTS", "DECISIONS", "DEAD")},
     # Consumers.
     f"{NEXT}.TASKS.PERCEPTION": {I.PERCEPTION},
@@ -149,6 +156,12 @@ SUBSCRIBE: dict[str, set[Identity]] = {
     "dead.*": NOBODY,
     "session.*": {I.EXECUTOR},
     "control.*": {I.EXECUTOR},
+    "again.executor.*": {I.EXECUTOR},
+    "again.planner.PLANNER": {I.PLANNER},
+    "again.perception.*": {I.PERCEPTION},
+    "again.decision-log.*": {I.DECISION_LOG},
+    "again.*.*": NOBODY,
+    "again.>": NOBODY,
     "query.devices": {I.EXECUTOR},
     "query.timeline": {I.DECISION_LOG},
     "query.tasks": {I.DECISION_LOG},
@@ -195,7 +208,7 @@ async def test_an_identity_may_do_what_stands_under_its_name_and_nothing_else(
                 await client.publish(subject, b"")
             else:
                 await client.subscribe(subject)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await flushed(client)
         said = "\n".join(refusals)
     refused = {subject for subject in table if f'"{subject.lower()}"' in said}  # the client lowers what it is told

@@ -140,16 +140,24 @@ class Bus:
 
         On a replicated stream a lagging replica may answer: None proves nothing there.
         """
+        return await self._get(f"{stream}.{subject}", b"", subject, timeout_s)
+
+    async def get_at(self, stream: str, sequence: int, *, timeout_s: float = 5.0) -> Stored | None:
+        """The message at a place in a stream; None when there is none any more."""
+        body = msgspec.json.encode({"seq": sequence})
+        return await self._get(stream, body, f"message {sequence} of {stream}", timeout_s)
+
+    async def _get(self, place: str, body: bytes, what: str, timeout_s: float) -> Stored | None:
         try:
-            reply = await heeded(self.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", timeout=timeout_s))
+            reply = await heeded(self.client.request(f"$JS.API.DIRECT.GET.{place}", body, timeout=timeout_s))
         except (nats.errors.Error, TimeoutError) as error:
-            raise LogUnavailable(f"{subject} could not be read ({_name(error)})") from error
+            raise LogUnavailable(f"{what} could not be read ({_name(error)})") from error
         headers = reply.headers or {}
         if "Nats-Sequence" not in headers:  # a stored message may have a header Status of its own
             if headers.get("Status") == "404":
                 return None
             said = f"{headers.get('Status', 'no status')} {headers.get('Description', '')}"
-            raise LogUnavailable(f"{subject} could not be read: {said}")
+            raise LogUnavailable(f"{what} could not be read: {said}")
         return Stored(
             subject=headers["Nats-Subject"],
             data=reply.data,

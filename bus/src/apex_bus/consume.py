@@ -1,99 +1,36 @@
-"""The one consume loop, and the one table of what becomes of a message whose handler fails.
+"""The one consume loop, and what becomes of a message by the fate that its handler gives it (`fate`).
 
-| the handler | becomes of the message |
-|---|---|
-| returns Done | acknowledged |
-| returns Later | delivered again after its delay |
-| UnknownKind | counted, acknowledged: a newer version's message is none of our business |
-| LogTorn, Transient | delivered again after a delay |
-| other WireError | DEAD, never again |
-| any other error | traceback; delivered again; DEAD after a quarter of an hour of failing |
-| is cancelled | nothing: somebody will get it again |
+Done is acknowledged, and so is what is skipped; what comes later is delivered again after its delay; what is dead goes
+to DEAD and is never delivered again, as is what has been failing for a quarter of an hour. A message that is buried is
+handled once more when the operator asks (`again`).
 
 A task is failed by handlers, for a permanent error, or by the watchdog, for time; never here and never by a count.
 """
 
 import asyncio
-import hashlib
 import logging
-import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import Final, assert_never
 
 import nats.errors
-from nats.aio.msg import Msg
 
-from apex_bus.connection import Bus, Refused
+from apex_bus.again import Again
+from apex_bus.connection import Bus
+from apex_bus.delivery import BatchHandler, Delivery, Done, Handler, Later, Verdict, bury, counters
 from apex_bus.errors import NotPermitted, Transient
+from apex_bus.fate import Dead, Failing, Fate, Skipped, Waits, fate_of
 from apex_bus.pull import Pull
 from apex_bus.tracing import arriving
-from apex_schemas import envelope, subjects
 from apex_schemas.consumers import Consumer
-from apex_schemas.devices import DeadLetter
-from apex_schemas.errors import LogTorn, SubjectMismatch, UnknownKind, WireError
-from apex_schemas.ids import new_attempt
+
+__all__ = ("BatchHandler", "Delivery", "Done", "Later", "Verdict", "bury", "consume", "consume_batches", "counters")
 
 log = logging.getLogger(__name__)
 
 POISON_SECONDS: Final = 900.0
 _BUG_DELAY_S: Final = 5.0
 _WATCHED: Final = 10_000
-_COPIED: Final = "Nats-Sequence"
-"""A header that the server puts on what it reads for a client, whose reply subject may have been one of a stream."""
-
-counters: Counter[str] = Counter()
-"""Messages by fate, for STATS: handled, later, skipped, dead, bugs."""
-
-
-class Done(NamedTuple):
-    """The message has had its effect, or needs none any more."""
-
-
-class Later(NamedTuple):
-    """Not yet: deliver it again in `delay_s` seconds."""
-
-    delay_s: float
-
-
-Verdict = Done | Later
-
-
-class Delivery:
-    """A message as a handler gets it. Delivered at least once; only slots tell whether its effect took place."""
-
-    def __init__(self, bus: Bus, msg: Msg) -> None:
-        self._bus, self._msg = bus, msg
-        self.subject = msg.subject
-        self.data = msg.data
-        self.headers = msg.headers or {}
-        # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<ns>.<pending>, or with a domain and an
-        # account behind ACK: counted from the end, both forms read alike.
-        tokens = msg.reply.split(".")
-        shift = 2 if len(tokens) >= 11 else 0
-        self.sequence = int(tokens[5 + shift])
-        self.timestamp_ns = int(tokens[7 + shift])
-        self.delivered = int(tokens[4 + shift])
-
-    @property
-    def age_s(self) -> float:
-        """Seconds since it was stored, by the server's clock."""
-        return self._bus.clock.age_s(self.timestamp_ns, time.time_ns())
-
-    async def working(self) -> None:
-        await self._msg.in_progress()
-
-    async def ack(self) -> None:
-        await self._msg.ack()
-
-    async def again(self, delay_s: float) -> None:
-        await self._msg.nak(delay=max(0.01, delay_s))
-
-    async def never(self) -> None:
-        await self._msg.term()
-
-
-Handler = Callable[[Delivery], Awaitable[Verdict]]
 
 
 async def consume(bus: Bus, consumer: Consumer, handle: Handler, *, concurrency: int = 1) -> None:
@@ -101,6 +38,7 @@ async def consume(bus: Bus, consumer: Consumer, handle: Handler, *, concurrency:
     loop = _Loop(bus, consumer, handle)
     free = asyncio.Semaphore(concurrency)
     async with Pull(bus, consumer) as pull, asyncio.TaskGroup() as group:
+        group.create_task(Again(bus, consumer, loop.once).serve())
         while True:
             await free.acquire()
             msg = await pull.next(1 if concurrency == 1 else 1 + _free(free))
@@ -132,38 +70,39 @@ class _Loop:
         finally:
             heartbeat.cancel()
 
+    async def once(self, delivery: Delivery) -> Fate:
+        """Run the handler once, beside the loop."""
+        with arriving(delivery.subject, delivery.headers):
+            return await fate_of(self._handle, delivery)
+
     async def _settle(self, delivery: Delivery) -> None:
-        try:
-            if _COPIED in delivery.headers:
-                raise SubjectMismatch(delivery.subject, "another place: the server read it there for somebody")
-            verdict = await self._handle(delivery)
-        except UnknownKind as error:
-            counters["skipped"] += 1
-            log.warning("%s skipped: %s", delivery.subject, error)
-            await delivery.ack()
-        except (LogTorn, Transient) as error:
-            counters["later"] += 1
-            log.info("%s later: %s", delivery.subject, error)
-            await delivery.again(error.delay_s if isinstance(error, Transient) else 0.2)
-        except NotPermitted:
-            raise
-        except WireError as error:
-            await self._bury(delivery, str(error))
-        except Exception as error:  # noqa: BLE001  (logged with its traceback, counted, tried again)
-            await self._failed(delivery, error)
-        else:
+        fate = await fate_of(self._handle, delivery)
+        if not isinstance(fate, Failing):
             self._failing.pop(delivery.sequence, None)
-            match verdict:
-                case Done():
-                    counters["handled"] += 1
-                    await delivery.ack()
-                case Later(delay_s):
-                    counters["later"] += 1
-                    await delivery.again(delay_s)
+        match fate:
+            case Done():
+                counters["handled"] += 1
+                await delivery.ack()
+            case Skipped(reason):
+                counters["skipped"] += 1
+                log.warning("%s skipped: %s", delivery.subject, reason)
+                await delivery.ack()
+            case Later(delay_s):
+                counters["later"] += 1
+                await delivery.again(delay_s)
+            case Waits(reason, delay_s):
+                counters["later"] += 1
+                log.info("%s later: %s", delivery.subject, reason)
+                await delivery.again(delay_s)
+            case Dead(reason):
+                await self._bury(delivery, reason)
+            case Failing(error):
+                await self._failed(delivery, error)
+            case _:
+                assert_never(fate)
 
     async def _failed(self, delivery: Delivery, error: Exception) -> None:
         counters["bugs"] += 1
-        log.exception("handler of %s failed on %s", self._consumer.name, delivery.subject)
         now = asyncio.get_running_loop().time()
         first = self._failing.setdefault(delivery.sequence, now)
         while len(self._failing) > _WATCHED:
@@ -193,29 +132,6 @@ async def _beat(consumer: Consumer, deliveries: list[Delivery]) -> None:
                 log.info("heartbeat of %s was not sent: %s", delivery.subject, error)
 
 
-async def bury(bus: Bus, delivery: Delivery, reason: str, *, stream: str) -> None:
-    """Record in DEAD that a message could not be handled: its reason, place, size and hash, never its content."""
-    counters["dead"] += 1
-    log.error("%s is dead: %s", delivery.subject, reason)
-    letter = DeadLetter(
-        service=bus.identity,
-        reason=reason[:1_000],
-        subject=delivery.subject,
-        bytes=len(delivery.data),
-        sha256=hashlib.sha256(delivery.data).hexdigest(),
-        stream=stream,
-        sequence=delivery.sequence,
-    )
-    headers = {"Nats-Msg-Id": f"dead:{bus.identity}:{stream}:{delivery.sequence}"}
-    try:
-        await bus.publish(subjects.dead(bus.identity), envelope.encode(letter, attempt=new_attempt()), headers=headers)
-    except Refused as error:
-        log.error("the dead letter of %s was refused: %s", delivery.subject, error)
-
-
-BatchHandler = Callable[[list[Delivery]], Awaitable[None]]
-
-
 async def consume_batches(
     bus: Bus, consumer: Consumer, handle: BatchHandler, *, batch: int = 100, wait_s: float = 0.1
 ) -> None:
@@ -225,7 +141,16 @@ async def consume_batches(
     messages are kept alive. Any other error is for `handle` to sort out by message; here it is a bug like any other.
     When cancelled, it gives back what it has in hand: the next one need not wait for the ack wait of a batch.
     """
-    async with Pull(bus, consumer) as pull:
+
+    async def alone(delivery: Delivery) -> Verdict:
+        await handle([delivery])
+        return Done()
+
+    async def once(delivery: Delivery) -> Fate:
+        return await fate_of(alone, delivery)
+
+    async with Pull(bus, consumer) as pull, asyncio.TaskGroup() as group:
+        group.create_task(Again(bus, consumer, once, records=True).serve())
         while True:
             msg = await pull.next(batch)
             if msg is None:

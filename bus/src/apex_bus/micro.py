@@ -47,15 +47,15 @@ class _Service(Service):
     us write to a stream otherwise, with our rights."""
 
     async def _handle_ping_request(self, msg: Msg) -> None:
-        if _to_an_inbox(msg):
+        if to_an_inbox(msg):
             await super()._handle_ping_request(msg)
 
     async def _handle_info_request(self, msg: Msg) -> None:
-        if _to_an_inbox(msg):
+        if to_an_inbox(msg):
             await super()._handle_info_request(msg)
 
     async def _handle_stats_request(self, msg: Msg) -> None:
-        if _to_an_inbox(msg):
+        if to_an_inbox(msg):
             await super()._handle_stats_request(msg)
 
 
@@ -63,7 +63,8 @@ _INBOXES: Final = ("_INBOX", "_R_.")
 """Of this account, and of another: there the server puts the asker's inbox in when it hands the answer over."""
 
 
-def _to_an_inbox(msg: Msg) -> bool:
+def to_an_inbox(msg: Msg) -> bool:
+    """Whether a request may be answered."""
     if msg.reply.startswith(_INBOXES):
         return True
     log.warning("%s wants its answer on %r, which is no inbox: not answered", msg.subject, msg.reply)
@@ -114,7 +115,7 @@ async def _connected(bus: Bus) -> bool:
 
 def _in_a_task(group: asyncio.TaskGroup, endpoint: Endpoint) -> Callable[[Request], Awaitable[None]]:
     async def handle(request: Request) -> None:
-        if not _to_an_inbox(request._msg):  # pyright: ignore[reportPrivateUsage]
+        if not to_an_inbox(request._msg):  # pyright: ignore[reportPrivateUsage]
             return
         group.create_task(_answer(request, endpoint))
 

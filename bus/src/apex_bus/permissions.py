@@ -1,10 +1,11 @@
 """What each identity may publish and subscribe to on the NATS server, made from the subjects table.
 
-Consumes the tables of `apex_schemas`; owns the rules that turn them into subjects of the server. Allow lists only:
-what is not listed is refused. A row's writers may publish its pattern. Its triggers may pull from their consumers, by
-exact name, and acknowledge; or, where the row has no stream, subscribe to it and answer. Its readers may ask for single
-messages of its pattern (DIRECT.GET), never for the stream (the batched form), and nobody but the provisioner makes a
-consumer: whoever makes one picks where its messages are delivered.
+Consumes the tables of `apex_schemas`; owns the rules that turn them into subjects of the server. Allow lists only: what
+is not listed is refused. A row's writers may publish its pattern. Its triggers may pull from their consumers, by exact
+name, and acknowledge; or, where the row has no stream, subscribe to it and answer. Its readers may ask for single
+messages of its pattern (DIRECT.GET), never for the stream (the batched form); so may its triggers, for what was dead
+and is handled again. REQUESTS alone, whose subjects hold many messages, is read by sequence, by the executor, who is
+given all of it. Nobody but the provisioner makes a consumer: whoever makes one picks where its messages are delivered.
 
 Each outside identity lives in an account of its own, that shares with the services' account what its lists say and
 nothing else (`shared`). Within one account whoever publishes picks the subject of the answer, and the server itself
@@ -122,6 +123,9 @@ def _reads(identity: Identity) -> Iterator[str]:
     rows = [row for row in TABLE if identity in row.reads]
     for row in rows:
         yield f"$JS.API.DIRECT.GET.{row.stream}.{row.pattern}"
+    for row in TABLE:
+        if row.stream is not None and identity in row.triggers:
+            yield f"$JS.API.DIRECT.GET.{row.stream}" + ("" if row.stream == "REQUESTS" else f".{row.pattern}")
     if all(row in rows for row in _TASK_ROWS):
         # Whoever may read every slot may ask for the newest slot of a task: a request for `task.<device>.<task>.>`,
         # whose last token is to the server a token like any other. One for `task.>` is too short to match.

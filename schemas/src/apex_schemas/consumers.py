@@ -88,3 +88,27 @@ def consumers(devices: tuple[str, ...]) -> tuple[Consumer, ...]:
     """All consumers of an installation with these devices."""
     pools = ("any", *PLATFORM_POOLS, *devices)
     return (*SHARED_CONSUMERS, *map(pool_consumer, pools), *map(device_consumer, devices))
+
+
+def takes(consumer: Consumer, subject: str) -> bool:
+    """Whether a message on this subject is among those that the consumer is given."""
+    return any(_fits(pattern.split("."), subject.split(".")) for pattern in consumer.filters)
+
+
+def _fits(pattern: list[str], tokens: list[str]) -> bool:
+    for n, wanted in enumerate(pattern):
+        if wanted == ">":
+            return len(tokens) > n
+        if n >= len(tokens) or wanted not in ("*", tokens[n]):
+            return False
+    return len(pattern) == len(tokens)
+
+
+def consumer_of(service: str, stream: str, subject: str) -> Consumer | None:
+    """Through which consumer a service was given a message; of several on a request the intake, which sees all."""
+    tokens = subject.split(".")
+    own = (device_consumer(tokens[1]),) if tokens[0] == "task" and len(tokens) > 1 else ()
+    for consumer in (*SHARED_CONSUMERS, *own):
+        if consumer.identity == service and consumer.stream == stream and takes(consumer, subject):
+            return consumer
+    return None

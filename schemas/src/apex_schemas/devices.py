@@ -113,3 +113,16 @@ class DeadLetter(Wire, frozen=True, kw_only=True):
     sha256: str
     stream: str | None = None
     sequence: int | None = None
+
+
+class HandledAgain(Wire, frozen=True, kw_only=True):
+    """What came of a dead letter that the operator handed back, in JSON.
+
+    `handled`: its handler is done with it. `failed`: again, for `reason`. `waiting`: it is being handled, and for
+    `reason` not done yet. `ended`: its task had ended before, so nothing was to be done. `gone`: its stream does not
+    hold the message any more. `end` is how its task has ended, where it has.
+    """
+
+    outcome: Literal["handled", "failed", "waiting", "ended", "gone"]
+    reason: str | None = None
+    end: str | None = None

@@ -26,6 +26,7 @@ _UNENVELOPED = (
     devices.SessionReply,
     devices.DeviceStatus,
     devices.DeviceControl,
+    devices.HandledAgain,
     queries.TimelineQuery,
     queries.Timeline,
     queries.TasksQuery,

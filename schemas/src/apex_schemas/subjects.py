@@ -66,6 +66,11 @@ def control(alias: str) -> str:
     return f"control.{alias}"
 
 
+def again(service: str, consumer: str) -> str:
+    """Core request: the operator hands a dead letter back."""
+    return f"again.{service}.{consumer}"
+
+
 PLANNER_DECISION: Final = "planner-decision.decide"
 QUERY_TIMELINE: Final = "query.timeline"
 QUERY_TASKS: Final = "query.tasks"
@@ -291,5 +296,16 @@ TABLE: Final = (
         writers=(_I.OPERATOR,),
         triggers=(_I.EXECUTOR,),
         note="request: pause or resume a device; whoever drives it answers",
+    ),
+    *(
+        Row(
+            pattern=f"again.{service}.*",
+            payload="DeadLetter → HandledAgain (JSON)",
+            stream=None,
+            writers=(_I.OPERATOR,),
+            triggers=(service,),
+            note="request: a dead letter is handed back to who wrote it, for the consumer named; queue group",
+        )
+        for service in (_I.EXECUTOR, _I.PLANNER, _I.PERCEPTION, _I.DECISION_LOG)
     ),
 )
