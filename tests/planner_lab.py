@@ -114,7 +114,7 @@ async def client_over(
             recorded = RecordedClient(provider, BusLedger(theirs), concurrency=4)
             endpoint = Endpoint("decide", PLANNER_DECISION, stream=DecisionEndpoint(recorded).answer)
             async with background(serve_micro(theirs, SERVICE, endpoint)):
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(30):
                     while not await ours.ping(SERVICE, timeout_s=0.5):
                         await asyncio.sleep(0.01)
                 yield CloudProxyClient(ours)

@@ -35,13 +35,13 @@ class Slow:
 
 
 async def up(bus: Bus, service: str) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not await bus.ping(service, timeout_s=0.5):
             pass
 
 
 async def again(bus: Bus) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(30):
         while not bus.connected:
             await asyncio.sleep(0.02)
 
@@ -58,7 +58,7 @@ async def test_endpoint_that_answers_over_a_new_connection_goes_on_and_the_plann
         )
         await up(asking, "planner-decision")
         decision = asyncio.create_task(CloudProxyClient(asking).decide(REQUEST))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             await slow.waiting.wait()
         await (secured.server.kill() if how == "kill" else secured.server.stop())
         await secured.server.start()
@@ -107,6 +107,6 @@ async def test_answer_over_a_new_connection_ends_no_service(secured: Secured, id
 async def test_publishing_what_one_may_not_still_ends_the_service(secured: Secured) -> None:
     async with secured.bus(Identity.PERCEPTION) as bus:
         await bus.client.publish("decision.t.0.0", b"")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             with pytest.raises(Exception, match="not permitted"):
                 await bus.fatal

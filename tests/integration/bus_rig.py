@@ -22,7 +22,7 @@ OTHER = "galaxy"
 
 @contextlib.asynccontextmanager
 async def connected(url: str, identity: Identity = Identity.EXECUTOR) -> AsyncGenerator[Bus]:
-    bus = await connect(identity, BusSettings(url=url), timeout_s=10)
+    bus = await connect(identity, BusSettings(url=url), timeout_s=30)
     try:
         yield bus
     finally:
@@ -50,7 +50,7 @@ def end(status: Any = "cancelled") -> TaskFinished:
     return TaskFinished(status=status, turns=0, finished_at_ms=2, by="test")
 
 
-async def until(condition: Callable[[], bool], what: str, *, within_s: float = 10) -> float:
+async def until(condition: Callable[[], bool], what: str, *, within_s: float = 30) -> float:
     """Poll a condition; how many seconds it took."""
     began = time.monotonic()
     while not condition():
@@ -59,7 +59,7 @@ async def until(condition: Callable[[], bool], what: str, *, within_s: float = 1
     return time.monotonic() - began
 
 
-async def until_answered(ask: Callable[[], Awaitable[bool]], what: str, *, within_s: float = 10) -> None:
+async def until_answered(ask: Callable[[], Awaitable[bool]], what: str, *, within_s: float = 30) -> None:
     deadline = time.monotonic() + within_s
     while not await ask():
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"

@@ -37,7 +37,7 @@ DEVICE = "sim-1"
 T = TypeVar("T")
 
 
-async def until(check: Callable[[], Awaitable[T | None]], *, within_s: float = 15.0, what: str = "") -> T:
+async def until(check: Callable[[], Awaitable[T | None]], *, within_s: float = 30.0, what: str = "") -> T:
     """Poll until `check` gives something that is neither None nor empty nor False."""
     deadline = time.monotonic() + within_s
     while not (found := await check()):
@@ -151,12 +151,12 @@ class Rig:
     async def control(self, device: str, action: Any, **fields: str) -> DeviceStatus:
         """The operator's word to whoever drives a device."""
         word = DeviceControl(action=action, **fields)
-        reply = await self.bus.request(subjects.control(device), msgspec.json.encode(word), timeout_s=5)
+        reply = await self.bus.request(subjects.control(device), msgspec.json.encode(word), timeout_s=20)
         return msgspec.json.decode(reply, type=DeviceStatus)
 
     async def queue(self) -> list[tuple[str, str]]:
         """Task and pool of what waits, in order."""
-        reply = await self.bus.request(subjects.QUERY_QUEUE, b"", timeout_s=5)
+        reply = await self.bus.request(subjects.QUERY_QUEUE, b"", timeout_s=20)
         return [(each.task, each.pool) for each in msgspec.json.decode(reply, type=WaitingRequests).waiting]
 
     async def services(self, *, up: bool) -> None:

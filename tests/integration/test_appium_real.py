@@ -205,6 +205,6 @@ def test_an_absent_server_is_an_error_of_urllib3_and_not_of_selenium(tmp_path: P
 
 def test_the_server_ends_with_its_sessions_when_the_fixture_does(tmp_path: Path) -> None:
     with running_appium(components.appium(), tmp_path) as server:
-        assert json.loads(urllib.request.urlopen(f"{server.url}/status", timeout=5).read())["value"]["ready"] is True
+        assert json.loads(urllib.request.urlopen(f"{server.url}/status", timeout=20).read())["value"]["ready"] is True
     with pytest.raises(urllib.error.URLError, match="Connection refused"):
         urllib.request.urlopen(f"{server.url}/status", timeout=5)

@@ -36,14 +36,14 @@ async def test_right_that_is_missing_is_fatal_and_named(run_nats: RunNats, what:
             case _:
                 await bus.client.subscribe("decision.>")
         with pytest.raises(NotPermitted, match=r"identity executor is not permitted: (publish|subscription) \S+;"):
-            await asyncio.wait_for(asyncio.shield(bus.fatal), 5)
+            await asyncio.wait_for(asyncio.shield(bus.fatal), 20)
 
 
 async def test_connection_that_is_closed_for_good_is_fatal(nats_server: Nats) -> None:
     async with connected(nats_server.url) as bus:
         await bus.client.close()
         with pytest.raises(LogUnavailable, match="closed for good"):
-            await asyncio.wait_for(asyncio.shield(bus.fatal), 5)
+            await asyncio.wait_for(asyncio.shield(bus.fatal), 20)
 
 
 async def test_server_that_is_killed_and_started_again_is_nothing_fatal(nats_server: Nats) -> None:
@@ -63,7 +63,7 @@ async def test_server_that_does_not_answer_is_unreachable_in_time_and_shows_no_p
     began = time.monotonic()
     with pytest.raises(Unreachable, match=r"no NATS server answers at nats://127\.0\.0\.1:1 ") as unreachable:
         await connect(Identity.CLIENT, BusSettings(url=url), timeout_s=0.5)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert "s3cret" not in str(unreachable.value)
 
 
@@ -95,11 +95,11 @@ async def test_subject_that_nobody_serves_is_transient_and_said_at_once(nats_ser
     async with connected(nats_server.url) as bus:
         began = time.monotonic()
         with pytest.raises(Transient, match=r"nobody serves query\.nobody"):
-            await bus.request("query.nobody", b"", timeout_s=10)
+            await bus.request("query.nobody", b"", timeout_s=60)
         with pytest.raises(LogUnavailable):
             await bus.publish("task.no.stream.here", b"x")
-        assert not await bus.ping("nobody", timeout_s=10)
-        assert time.monotonic() - began < 2
+        assert not await bus.ping("nobody", timeout_s=60)
+        assert time.monotonic() - began < 30
 
 
 async def test_connection_that_is_given_up_while_it_is_made_leaves_nothing_behind(nats_server: Nats) -> None:

@@ -88,17 +88,17 @@ async def test_write_without_answer_and_effect_is_open_and_may_be_repeated(nats_
 async def test_claim_lives_while_it_is_renewed_and_vanishes_when_it_is_not(nats_server: Nats) -> None:
     async with provisioned(nats_server.url) as bus:
         claim, body = _claim(bus), PlannerClaim(worker="w", call=0)
-        last = await claim.write(body, attempt="a", last=0, ttl_s=1)
-        for n in range(6):  # two and a half seconds: longer than it would live unrenewed
-            await asyncio.sleep(0.4)
+        last = await claim.write(body, attempt="a", last=0, ttl_s=3)
+        for n in range(6):  # three and a half seconds: longer than it would live unrenewed
+            await asyncio.sleep(0.6)
             assert last is not None
-            last = await claim.write(body, attempt=f"r{n}", last=last, ttl_s=1)
+            last = await claim.write(body, attempt=f"r{n}", last=last, ttl_s=3)
         assert last is not None
 
         async def gone() -> bool:
             return await claim.read() is None
 
-        await until_answered(gone, "it has expired", within_s=4)
+        await until_answered(gone, "it has expired", within_s=20)
         assert await claim.write(body, attempt="late", last=last, ttl_s=1) is None, "a late renewal is refused"
         assert await claim.write(body, attempt="other", last=0, ttl_s=1) is not None
 
@@ -117,4 +117,4 @@ async def test_claim_that_expires_while_the_server_is_down_is_gone_when_it_is_ba
             except LogUnavailable:
                 return False
 
-        await until_answered(gone, "it has expired", within_s=5)
+        await until_answered(gone, "it has expired", within_s=20)

@@ -40,7 +40,7 @@ async def process(url: str, what: str, folder: Path, **environ: str) -> AsyncGen
 
 
 async def ended(
-    started: asyncio.subprocess.Process, *, within_s: float = 10
+    started: asyncio.subprocess.Process, *, within_s: float = 30
 ) -> tuple[int | None, list[dict[str, str]]]:
     """The exit code, and the lines of the log."""
     _, said = await asyncio.wait_for(started.communicate(), within_s)
@@ -62,7 +62,7 @@ async def test_service_that_is_told_to_end_ends_with_zero_and_takes_its_beat_wit
         await up(bus)
         await until((tmp_path / "beat").exists, "it beats")
         started.send_signal(number)
-        code, lines = await ended(started, within_s=5)
+        code, lines = await ended(started, within_s=20)
         assert code == 0
         assert lines[-1]["message"] == "executor has stopped"
         assert not [name for name in os.listdir(tmp_path) if name.startswith("beat")]
@@ -81,7 +81,7 @@ async def test_service_that_is_told_to_end_while_no_server_answers_ends_at_once(
         async with process(url, "endless", tmp_path) as started:
             await asyncio.wait_for(called.wait(), 20)
             started.send_signal(signal.SIGTERM)
-            code, _ = await ended(started, within_s=5)
+            code, _ = await ended(started, within_s=20)
     assert code == 0
 
 
@@ -92,7 +92,7 @@ async def test_service_that_is_told_to_end_while_it_is_being_composed_ends_at_on
         assert started.stderr is not None
         assert b"composing" in await asyncio.wait_for(started.stderr.readline(), 20)
         started.send_signal(signal.SIGTERM)
-        code, _ = await ended(started, within_s=5)
+        code, _ = await ended(started, within_s=20)
     assert code == 0
 
 
@@ -104,7 +104,7 @@ async def test_service_that_is_told_to_end_while_the_server_is_away_ends_with_ze
         await nats_server.kill()
         await until(lambda: (tmp_path / "beat").read_text() == "disconnected", "it has noticed")
         started.send_signal(signal.SIGTERM)
-        code, _ = await ended(started, within_s=8)
+        code, _ = await ended(started, within_s=20)
         assert code == 0
 
 

@@ -69,7 +69,7 @@ async def run_task(lab: Lab, goal: str) -> TaskFinished:
     try:
         await client.subscribe("task.*.*.end.finished", cb=ends.put)
         await flushed(client)
-        stored = json.loads((await client.request("request.any", json.dumps({"goal": goal}).encode(), timeout=5)).data)
+        stored = json.loads((await client.request("request.any", json.dumps({"goal": goal}).encode(), timeout=20)).data)
         assert stored["stream"] == "REQUESTS"
         while True:
             end = envelope.decode((await asyncio.wait_for(ends.get(), FINISHED_SECONDS)).data).body
@@ -162,5 +162,5 @@ async def test_starting_again_changes_nothing_and_another_task_runs(lab: Lab) ->
 
 
 def phone_state(lab: Lab, udid: str) -> dict[str, Any]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{lab.phones_port}/lab/phones/{udid}/state", timeout=5) as reply:
+    with urllib.request.urlopen(f"http://127.0.0.1:{lab.phones_port}/lab/phones/{udid}/state", timeout=20) as reply:
         return json.load(reply)

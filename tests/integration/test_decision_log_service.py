@@ -87,13 +87,13 @@ async def test_a_task_s_messages_are_in_the_timeline_that_a_client_asks_for(rig:
         await rig.publish(*world.whole_task(TASK, turns=2), world.decided(TASK, 0), world.decided(TASK, 1))
         await _until(lambda: _is(rig.pending, 0))
         question = msgspec.json.encode(TimelineQuery())
-        answer = await rig.bus.request(subjects.QUERY_TIMELINE, question, timeout_s=5)
+        answer = await rig.bus.request(subjects.QUERY_TIMELINE, question, timeout_s=20)
         timeline = msgspec.json.decode(answer, type=Timeline)
         assert (timeline.summary.task, timeline.summary.status) == (TASK, "succeeded")
         assert [(step.rationale, step.success, len(step.calls)) for step in timeline.steps] == [
             ("It is off.", True, 1)
         ] * 2
-        answer = await rig.bus.request(subjects.QUERY_TASKS, msgspec.json.encode(TasksQuery()), timeout_s=5)
+        answer = await rig.bus.request(subjects.QUERY_TASKS, msgspec.json.encode(TasksQuery()), timeout_s=20)
         assert len(msgspec.json.decode(answer, type=TaskList).tasks) == 1
         assert await rig.bus.ping("decision-log")
 
@@ -186,7 +186,7 @@ async def test_poison_is_parked_in_dead_and_blocks_nothing_behind_it(rig: Rig) -
 
 
 async def _dead(bus: Bus, sequence: int) -> DeadLetter:
-    answer = await bus.request("$JS.API.DIRECT.GET.DEAD", msgspec.json.encode({"seq": sequence}), timeout_s=5)
+    answer = await bus.request("$JS.API.DIRECT.GET.DEAD", msgspec.json.encode({"seq": sequence}), timeout_s=20)
     body = envelope.decode(answer).body
     assert isinstance(body, DeadLetter)
     return body

@@ -59,7 +59,7 @@ async def test_a_copied_store_has_every_slot_and_still_refuses_a_second_message_
         assert isinstance(await TaskLog(bus).fill(slot, start(task), attempt=new_attempt()), Filled)
     await asyncio.to_thread(shutil.copytree, tmp_path / "first", tmp_path / "second")
     async with nats_server(tmp_path / "second") as second:
-        bus = await connect(Identity.EXECUTOR, BusSettings(url=second.url), timeout_s=10)
+        bus = await connect(Identity.EXECUTOR, BusSettings(url=second.url), timeout_s=30)
         try:
             log = TaskLog(bus)
             assert (await log.started(DEVICE, task)).request.task == task

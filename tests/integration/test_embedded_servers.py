@@ -60,11 +60,11 @@ async def test_nats_keeps_its_messages_and_its_url_when_it_is_killed_and_started
 
 async def test_nats_takes_what_is_added_to_its_configuration(folder: Path) -> None:
     async with nats_server(folder, config='authorization { user: a, password: "b" }') as server:
-        client = await nats.connect(server.url, user="a", password="b", allow_reconnect=False)
+        client = await nats.connect(server.url, user="a", password="b", allow_reconnect=False, connect_timeout=20)
         assert client.max_payload == 8 * 1024 * 1024
         await client.close()
         with pytest.raises(nats.errors.Error):
-            await nats.connect(server.url, allow_reconnect=False)
+            await nats.connect(server.url, allow_reconnect=False, connect_timeout=20)
 
 
 async def test_a_wrong_configuration_is_an_error_with_the_server_s_own_words(folder: Path) -> None:

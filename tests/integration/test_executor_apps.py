@@ -3,7 +3,6 @@ cancelled. The phone's own state is the judge.
 """
 
 import json
-import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -92,14 +91,13 @@ async def test_cancelled_task_ends_at_once_and_its_act_is_done_once_or_not_at_al
     task = await rig.ask()
     await rig.started(task)
     if begun:
-        await rig.phones.set_faults(DEVICE, {"latency_ms": {"actions": 2_000}})
+        await rig.phones.set_faults(DEVICE, {"latency_ms": {"actions": 6_000}})
         await rig.plan(task, 0, AT)
         await rig.newest(task, "acting", 0)
-    began = time.monotonic()
     await cancel(rig, task)
     finished = await rig.finished(task)
     assert (finished.status, finished.reason) == ("cancelled", "enough")
-    assert time.monotonic() - began < 1.5, "the end does not wait for the act"
+    assert await rig.acts() == [], "the end does not wait for the act"
     if begun:
         assert (await rig.event(task, 0)).success is True
     else:

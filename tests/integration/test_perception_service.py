@@ -43,7 +43,7 @@ DEVICE = "sim-1"
 T = TypeVar("T")
 
 
-async def until(check: Callable[[], Awaitable[T | None]], within_s: float = 15.0) -> T:
+async def until(check: Callable[[], Awaitable[T | None]], within_s: float = 30.0) -> T:
     deadline = time.monotonic() + within_s
     while (found := await check()) is None:
         assert time.monotonic() < deadline, f"nothing came within {within_s} s"
@@ -97,7 +97,7 @@ class Stage:
             await self.log.fill(slot, WorldEvent(action=action, success=success), attempt=new_attempt()), Filled
         )
 
-    async def scene(self, task: str, turn: int, within_s: float = 15.0) -> Scene:
+    async def scene(self, task: str, turn: int, within_s: float = 30.0) -> Scene:
         slot = Slot(device=DEVICE, task=task, turn=turn, kind="scene")
         entry = await until(lambda: self.log.read(slot), within_s)
         return entry.body

@@ -85,7 +85,7 @@ async def approve_what_waits(stack: Stack, task: str) -> list[str]:
 
 async def records_of(stack: Stack, task: str) -> tuple[DecisionRecord, ...]:
     async with stack.bus(Identity.OPERATOR) as bus:
-        data = await bus.request(subjects.QUERY_DECISIONS, msgspec.json.encode(DecisionsQuery(task=task)), timeout_s=10)
+        data = await bus.request(subjects.QUERY_DECISIONS, msgspec.json.encode(DecisionsQuery(task=task)), timeout_s=20)
     return msgspec.json.decode(data, type=RecordedDecisions).records
 
 

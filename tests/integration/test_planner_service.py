@@ -141,7 +141,7 @@ async def test_a_turn_that_is_planned_or_a_task_that_ended_is_not_planned_again(
     end = TaskFinished(status="cancelled", turns=1, finished_at_ms=1, by="client")
     await log.fill(slot("finished", None), end, attempt="c", after=newest.sequence)
     async with background(consume(bus, PLANNER, PlannerService(log, planner, None).handle)):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while await pending(bus):
                 await asyncio.sleep(0.02)
     assert planner.asked == 0
@@ -268,7 +268,7 @@ async def test_the_service_is_ready_only_while_decisions_can_be_had() -> None:
         return can
 
     async def becomes(wanted: bool) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while answering.is_set() != wanted:
                 await asyncio.sleep(0.005)
 
@@ -301,7 +301,7 @@ async def test_both_processes_as_they_are_composed_plan_a_turn_with_the_rights_o
             *await compose(ours, {"AI_PLANNER_ENABLED": "true"}),
         ]
         async with background(asyncio.gather(*loops)):
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while not await executor.ping("planner", timeout_s=0.5):
                     await asyncio.sleep(0.05)
             await TaskLog(executor).fill(slot("started"), world().started, attempt="s")

@@ -27,7 +27,7 @@ KINDS = ["scripted-old", "scripted-current", "scripted-newest"]
 
 @pytest.fixture
 async def client() -> AsyncIterator[anthropic.AsyncAnthropic]:
-    async with serve() as url, anthropic.AsyncAnthropic(api_key="any", base_url=url, max_retries=0, timeout=10) as made:
+    async with serve() as url, anthropic.AsyncAnthropic(api_key="any", base_url=url, max_retries=0, timeout=30) as made:
         yield made
 
 

@@ -26,7 +26,7 @@ async def url() -> AsyncIterator[str]:
 
 @pytest.fixture
 async def client(url: str) -> AsyncIterator[anthropic.AsyncAnthropic]:
-    async with anthropic.AsyncAnthropic(api_key=SECRET, base_url=url, max_retries=0, timeout=10) as made:
+    async with anthropic.AsyncAnthropic(api_key=SECRET, base_url=url, max_retries=0, timeout=30) as made:
         yield made
 
 

@@ -40,12 +40,12 @@ class Lab:
         return driver
 
     def get(self, path: str, udid: str = "sim-1") -> Any:
-        with urllib.request.urlopen(f"{self.url}/lab/phones/{udid}/{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.url}/lab/phones/{udid}/{path}", timeout=20) as answer:
             return json.load(answer)
 
     def post(self, path: str, body: object, udid: str = "sim-1") -> Any:
         request = urllib.request.Request(f"{self.url}/lab/phones/{udid}/{path}", json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
 
 

@@ -52,7 +52,7 @@ class Client:
 
     async def until_commands(self, count: int) -> None:
         """Waits until the server has that many commands of the session in hand."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while True:
                 async with self.http.get(f"{self.url}/lab/phones") as answer:
                     if (await answer.json())[0]["sessions"] == [{"id": self.session, "commands": count}]:
@@ -103,7 +103,7 @@ async def test_an_answer_that_is_lost_belongs_to_an_act_that_was_done_once(clien
 
 
 async def test_acts_queued_behind_a_slow_read_are_dropped_when_the_session_is_deleted(client: Client) -> None:
-    await client.faults(latency_ms={"source": 1000})
+    await client.faults(latency_ms={"source": 20_000})
     reading = asyncio.create_task(client.command("GET", "/source"))
     await client.until_commands(1)
     acting = asyncio.create_task(client.command("POST", "/actions", TAP))
@@ -115,13 +115,13 @@ async def test_acts_queued_behind_a_slow_read_are_dropped_when_the_session_is_de
 
 
 async def test_latency_after_the_effect_delays_only_the_answer(client: Client) -> None:
-    await client.faults(latency_ms={"actions": 250}, latency_after=True)
+    await client.faults(latency_ms={"actions": 1_500}, latency_after=True)
     began = time.monotonic()
     acting = asyncio.create_task(client.command("POST", "/actions", TAP))
     while await client.acts() != ["launch", "tap"]:
-        assert time.monotonic() - began < 0.25, "the act came no sooner than its answer"
+        assert not acting.done(), "the act came no sooner than its answer"
     assert (await acting)[0] == 200
-    assert time.monotonic() - began >= 0.25
+    assert time.monotonic() - began >= 1.5
 
 
 async def test_a_failing_source_answers_the_given_body_as_often_as_told(client: Client) -> None:

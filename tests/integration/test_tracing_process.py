@@ -63,7 +63,7 @@ async def test_nobody_listening_is_harmless_and_quiet() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: refused
         seconds, said = await run({"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{taken.getsockname()[1]}"})
-    assert seconds < telemetry.FLUSH_SECONDS + 1
+    assert seconds < 3 * telemetry.FLUSH_SECONDS
     assert said == ""
 
 
@@ -73,8 +73,8 @@ async def test_a_server_that_never_answers_keeps_nobody_at_the_end() -> None:
         silent.listen()
         begun = time.monotonic()
         seconds, said = await run({"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{silent.getsockname()[1]}"})
-    assert seconds < 2 * telemetry.FLUSH_SECONDS + 1
-    assert time.monotonic() - begun < 20
+    assert seconds < 4 * telemetry.FLUSH_SECONDS
+    assert time.monotonic() - begun < 60
     assert said == ""
 
 

@@ -47,6 +47,7 @@ class Guarded:
             inbox_prefix=f"_INBOX_{identity}",
             error_cb=note,
             allow_reconnect=False,
+            connect_timeout=20,
         )
         try:
             yield client, refusals

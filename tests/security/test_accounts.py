@@ -65,7 +65,7 @@ async def test_an_acknowledgement_is_not_stored_where_the_asker_may_not_write(
         asked = {"request.any", f"cancel.{TASK}", f"{GET}.task.*.{TASK}.end.finished", "$SRV.PING.executor"}
         for each in asked:
             await client.publish(each, b"forged", reply=subject)
-        answer = await client.request("request.any", b"afterwards", timeout=2)
+        answer = await client.request("request.any", b"afterwards", timeout=20)
     assert json.loads(answer.data)["stream"] == "REQUESTS"  # so what came before has been stored, and answered
     assert await stored(guarded, stream, subject) == before
 
@@ -74,7 +74,7 @@ async def test_a_client_cannot_approve_by_way_of_an_answer(guarded: Guarded) -> 
     subject = f"approve.{TASK}.3"
     async with guarded.client(I.CLIENT) as (client, _):
         await client.publish("request.any", b"forged", reply=subject)
-        await client.request("request.any", b"afterwards", timeout=2)
+        await client.request("request.any", b"afterwards", timeout=20)
     assert await stored(guarded, "REQUESTS", subject) is None
 
 
@@ -82,14 +82,14 @@ async def test_a_client_cannot_approve_by_way_of_an_answer(guarded: Guarded) -> 
 async def test_a_message_with_a_trace_destination_writes_nothing_there(guarded: Guarded, subject: str) -> None:
     async with guarded.client(I.GUEST) as (guest, _):
         await guest.publish("request.any", b"traced", headers={"Nats-Trace-Dest": subject})
-        await guest.request("request.any", b"afterwards", timeout=2)
+        await guest.request("request.any", b"afterwards", timeout=20)
     assert await stored(guarded, {"t": "TASKS", "d": "DEVICES", "a": "REQUESTS"}[subject[0]], subject) is None
 
 
 async def test_a_bare_client_is_told_that_its_request_was_stored(guarded: Guarded) -> None:
     client = await nats.connect(guarded.url)
     try:
-        answer = json.loads((await client.request("request.any", b'{"goal":"x"}', timeout=2)).data)
+        answer = json.loads((await client.request("request.any", b'{"goal":"x"}', timeout=20)).data)
         assert (answer["stream"], answer["seq"] > 0) == ("REQUESTS", True)
         with pytest.raises(nats.errors.NoRespondersError):  # at once, and not after the time-out
             await client.request("query.timeline", b"{}", timeout=30)
@@ -104,8 +104,8 @@ async def test_a_guest_follows_a_task_and_reads_its_end(guarded: Guarded) -> Non
             live = await guest.subscribe(f"task.*.{TASK}.end.finished")
             await flushed(guest)
             await executor.publish(ENDED, b"the end")
-            assert (await live.next_msg(timeout=2)).subject == ENDED
-            read = await guest.request(f"{GET}.task.*.{TASK}.end.finished", b"", timeout=2)
+            assert (await live.next_msg(timeout=20)).subject == ENDED
+            read = await guest.request(f"{GET}.task.*.{TASK}.end.finished", b"", timeout=20)
         assert read.data == b"the end"
         assert refusals == []
     finally:
@@ -135,7 +135,7 @@ async def test_every_instance_answers_a_client_over_the_border(guarded: Guarded)
 
 async def _answers(client: nats.NATS, subject: str, wanted: int) -> None:
     """Ask until so many answered one question: services come up one by one."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             inbox = client.new_inbox()
             answers = await client.subscribe(inbox)
@@ -156,9 +156,10 @@ async def test_a_guest_does_not_hear_the_answers_of_named_clients(guarded: Guard
     async with guarded.client(I.GUEST) as (guest, refusals):
         listening = await guest.subscribe("_INBOX.>")
         await flushed(guest)
-        await asking.request("request.any", b"{}", timeout=2)
+        await asking.request("request.any", b"{}", timeout=20)
         await guest.publish("_INBOX.mine", b"own")
         await asking.close()
+        await flushed(guest)
         with pytest.raises(nats.errors.TimeoutError):
             await listening.next_msg(timeout=0.3)
     assert "_inbox.mine" in " ".join(refusals)

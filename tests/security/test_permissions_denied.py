@@ -180,8 +180,8 @@ async def test_a_service_may_not_answer_twice_where_one_answer_is_due(guarded: G
     async with guarded.client(I.EXECUTOR) as (executor, refusals), guarded.client(I.PERCEPTION) as (perception, _):
         serving = await executor.subscribe("session.sim-1")
         await flushed(executor)
-        asked = asyncio.create_task(perception.request("session.sim-1", b"", timeout=2))
-        request = await serving.next_msg(timeout=2)
+        asked = asyncio.create_task(perception.request("session.sim-1", b"", timeout=20))
+        request = await serving.next_msg(timeout=20)
         await request.respond(b"first")
         await request.respond(b"second")
         await flushed(executor)
@@ -203,7 +203,7 @@ async def test_a_refusal_ends_a_service_that_was_given_the_wrong_identity(guarde
     try:
         await bus.client.publish("request.any", b"{}")
         with pytest.raises(NotPermitted, match=r"request\.any"):
-            await asyncio.wait_for(asyncio.shield(bus.fatal), 2)
+            await asyncio.wait_for(asyncio.shield(bus.fatal), 20)
     finally:
         await bus.close()
 

@@ -155,7 +155,7 @@ async def test_every_consumer_serves_its_identity_until_acknowledged(guarded: Gu
             msg = await pull.next(1, wait_s=2)
             assert msg is not None
             await msg.in_progress()
-            await msg.ack_sync(timeout=2)
+            await msg.ack_sync(timeout=20)
         assert not bus.fatal.done()
     finally:
         await bus.close()
@@ -185,10 +185,10 @@ async def test_the_endpoint_may_answer_one_request_many_times(guarded: Guarded) 
         inbox = planner.new_inbox()
         answers = await planner.subscribe(inbox)
         await planner.publish("planner-decision.decide", b"", reply=inbox)
-        request = await serving.next_msg(timeout=2)
+        request = await serving.next_msg(timeout=20)
         for number in range(50):
             await request.respond(str(number).encode())
-        heard = [json.loads((await answers.next_msg(timeout=2)).data) for _ in range(50)]
+        heard = [json.loads((await answers.next_msg(timeout=20)).data) for _ in range(50)]
     assert heard == list(range(50))
     assert refusals == []
 

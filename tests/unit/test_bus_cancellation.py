@@ -81,11 +81,11 @@ async def test_work_goes_on_to_its_end_when_whoever_waits_is_cancelled_or_has_no
         await asyncio.sleep(0)
         if cancelled:
             waiting.cancel()
-        await asyncio.wait({waiting}, timeout=5)
+        await asyncio.wait({waiting}, timeout=20)
         assert waiting.cancelled() is cancelled
         assert not done.is_set()
         go.set()
-        await asyncio.wait_for(done.wait(), 5)
+        await asyncio.wait_for(done.wait(), 20)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ async def test_connection_that_cannot_be_tidied_up_is_not_an_error(error: Except
     async def fails() -> None:
         raise error
 
-    await finished(fails(), within_s=5)
+    await finished(fails(), within_s=20)
 
 
 async def test_bug_in_the_work_is_raised() -> None:
@@ -103,4 +103,4 @@ async def test_bug_in_the_work_is_raised() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await finished(fails(), within_s=5)
+        await finished(fails(), within_s=20)

@@ -166,7 +166,7 @@ _TREES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=2_000)
+@settings(max_examples=200, deadline=20_000)
 @given(_TREES)
 def test_every_tap_point_lies_on_the_screen_in_its_element_and_under_no_later_sibling(tree: object) -> None:
     found = scene(_write(tree), size='width="400" height="800"')  # pyright: ignore[reportArgumentType]

@@ -151,7 +151,7 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=2_000)
+@settings(max_examples=300, deadline=20_000)
 @given(st.one_of(st.binary(max_size=300), st.lists(_PIECES, max_size=40).map(lambda parts: "".join(parts).encode())))
 def test_whatever_the_bytes_are_there_is_a_scene_or_a_typed_error(data: bytes) -> None:
     try:
