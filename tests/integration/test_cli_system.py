@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import asyncpg
 import components
 import nats
 import pytest
@@ -205,7 +206,7 @@ async def test_a_raw_request_of_a_bare_client_without_credentials_runs(stack: St
     client = await nats.connect(stack.nats.url)
     try:
         ends = await client.subscribe("task.*.*.end.finished")
-        ack = await client.request("request.any", b'{"goal": "turn on Wi-Fi"}')
+        ack = await client.request("request.any", b'{"goal": "turn on Wi-Fi"}', timeout=20)
         assert json.loads(ack.data)["stream"] == "REQUESTS"
         end = await ends.next_msg(timeout=60)
         while envelope.decode(end.data).body.goal != "turn on Wi-Fi":  # the end of an earlier test's task
@@ -215,16 +216,42 @@ async def test_a_raw_request_of_a_bare_client_without_credentials_runs(stack: St
     await _until_listed(stack, end.subject.split(".")[2], "succeeded")
 
 
-async def test_no_seed_and_no_database_reach_a_service_that_is_not_theirs(stack: Stack) -> None:
-    password = stack.database_url.split("@")[0].rsplit(":", 1)[1]
+async def test_no_seed_and_no_password_reach_a_service_that_is_not_theirs(stack: Stack) -> None:
+    folder = stack.directory / "credentials" / "database"
+    passwords = [file.read_text() for file in folder.glob("*.password")]
+    assert len(passwords) == 3
     seeds = {str(path) for path in stack.wiring.seeds.values()}
     for name, child in stack.children.items():
         environ = _environment(child.pid)
         held = [variable for variable, value in environ.items() if value in seeds]
         assert held == ([] if name in ("phone", "model") else ["APEX_NATS_SEED_FILE"]), name
-        assert any(password in value for value in environ.values()) is (name == "decision-log"), name
+        assert not [value for value in environ.values() for password in passwords if password in value], name
+        named = environ.get("PGPASSFILE")
+        assert named == (str(folder / "writer.pgpass") if name == "decision-log" else None), name
         assert ("ANTHROPIC_API_KEY" in environ) is (name == "planner-decision"), name
         assert environ.keys().isdisjoint({"USER", "SHELL", "PYTEST_CURRENT_TEST"}), name
+
+
+async def test_the_decision_log_writes_as_on_the_lab_host_with_the_rights_of_a_writer(stack: Stack) -> None:
+    connection = await asyncpg.connect(stack.database_url)
+    try:
+        sessions = await connection.fetch(
+            "select usename::text from pg_stat_activity where backend_type = 'client backend'"
+            " and pid <> pg_backend_pid()"
+        )
+        assert {row["usename"] for row in sessions} == {"apex_writer"}
+        owners = await connection.fetch("select distinct tableowner::text from pg_tables where schemaname = 'public'")
+        assert [row["tableowner"] for row in owners] == ["apex_owner"]
+    finally:
+        await connection.close()
+    writer = await asyncpg.connect(
+        stack.wiring.database_url, passfile=str(stack.directory / "credentials" / "database" / "writer.pgpass")
+    )
+    try:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await writer.execute("delete from tasks")
+    finally:
+        await writer.close()
 
 
 def _environment(pid: int | None) -> dict[str, str]:

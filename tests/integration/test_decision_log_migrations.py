@@ -112,6 +112,16 @@ async def test_the_writer_reads_inserts_and_updates_and_can_do_nothing_else(post
             await _run(writer, forbidden)
 
 
+async def test_what_a_superuser_has_migrated_is_handed_to_the_owner(postgres: Postgres) -> None:
+    await migrate.upgrade(postgres.dsn)
+    await _write(postgres.dsn, *world.whole_task(TASK))
+    await migrate.make_roles(postgres.dsn, {"apex_owner": "o", "apex_writer": "w"})
+    owner = _as(postgres.dsn, "apex_owner", "o")
+    await migrate.downgrade(owner, "0003")
+    await migrate.upgrade(owner)
+    assert len(await _run(_as(postgres.dsn, "apex_writer", "w"), "select * from tasks")) == 1
+
+
 async def test_the_command_says_the_version_and_names_what_is_missing(postgres: Postgres) -> None:
     done = await _command(postgres.dsn, "upgrade")
     assert (done.returncode, done.stdout) == (0, "decision-log database: version 0004\n"), done.stderr

@@ -15,12 +15,13 @@ from typing import Final
 EXIT_CODES: Final = """\b
 Exit codes:
   0  done; a task that was followed succeeded
-  1  a followed task failed or was cancelled; a check failed; the demo was not as expected
+  1  a followed task failed or was cancelled; a check failed; the demo was not as expected; a stack is up already,
+     or could not go on
   2  the command line is wrong
   3  no server, no service behind it, or no permission
   4  there is no such task
-  5  a file or a value cannot be used
-  6  a part of the installation is missing
+  5  a file, a value or a port cannot be used, or a key that was asked for is not set
+  6  a part of the installation, or of what the demo needs, is missing
   130  interrupted"""
 
 

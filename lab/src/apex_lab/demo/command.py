@@ -38,7 +38,8 @@ def demo(provider: Provider | None, model: str | None, directory: Path | None) -
     """Three tasks on a simulated phone, from goal to database. Needs no phone, no key and no server.
 
     NATS, PostgreSQL, the services, the phone and a scripted model run as processes of this machine and end with the
-    demo. Its files stay until the next one.
+    demo. Its files stay until the next one. It ends with 0 if all was as expected, 1 if not, and 6 if what it needs is
+    missing.
     """
     root = clone()
     if root is None and directory is None:

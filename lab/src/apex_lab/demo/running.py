@@ -1,4 +1,4 @@
-"""How demo and `up` run: until they are done or told to end, and with errors that are sentences."""
+"""How demo and `up` run: until they are done or told to end, and with errors that are sentences and exit codes."""
 
 import asyncio
 import signal
@@ -6,9 +6,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from apex_bus.errors import BusError
-from apex_cli.errors import CommandError
-from apex_lab.embedded.errors import EmbeddedError
-from apex_lab.stack.errors import StackError
+from apex_cli.errors import BadInput, CommandError
+from apex_lab.embedded.errors import EmbeddedError, NoUserForPostgres, PortUnusable, WheelMissing
+from apex_lab.stack.errors import ProviderUnset, StackError
 
 Result = TypeVar("Result")
 _EXPECTED = (StackError, EmbeddedError, BusError, OSError)
@@ -19,7 +19,7 @@ def sentence(work: Callable[[], Result]) -> Result:
     try:
         return work()
     except _EXPECTED as error:
-        raise CommandError(str(error)) from error
+        raise _of(error) from error
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
@@ -32,12 +32,28 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     except _EXPECTED as error:
-        raise CommandError(str(error)) from error
+        raise _of(error) from error
     except BaseExceptionGroup as group:
         expected, others = group.split(_EXPECTED)
         if expected is None or others is not None:
             raise
         raise CommandError("\n".join(str(error) for error in _leaves(expected))) from group
+
+
+class Lacking(CommandError):
+    """This machine lacks what the stack is made of."""
+
+    exit_code = 6
+
+
+def _of(error: Exception) -> CommandError:
+    match error:
+        case WheelMissing() | NoUserForPostgres():
+            return Lacking(str(error))
+        case PortUnusable() | ProviderUnset():
+            return BadInput(str(error))
+        case _:
+            return CommandError(str(error))
 
 
 async def _until_signal(work: Coroutine[Any, Any, Result]) -> Result:

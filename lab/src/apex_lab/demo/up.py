@@ -42,7 +42,8 @@ Ctrl-C ends everything."""
 def up(phones: int, provider: Provider | None, model: str | None, fresh: bool, nats_port: int) -> None:
     """The demo's stack, kept running until Ctrl-C. Tasks stay in .apex/up for the next time.
 
-    OTEL_* variables are the services' as well, so that OTEL_EXPORTER_OTLP_ENDPOINT sends traces and metrics.
+    OTEL_* variables are the services' as well, so that OTEL_EXPORTER_OTLP_ENDPOINT sends traces and metrics. A clone
+    has one stack at a time: a second `up` ends at once with 1, a port that cannot be had with 5.
     """
     root = clone()
     if root is None:

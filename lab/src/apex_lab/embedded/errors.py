@@ -3,6 +3,7 @@
 EmbeddedError
 ├── WheelMissing        the package that carries the server is not installed
 ├── FolderInUse         another server still works on the folder
+├── PortUnusable        the port that was asked for is taken, or not to be had
 ├── DidNotStart         the server ended, or was not ready in time; carries the end of its log
 └── NoUserForPostgres   root may not run PostgreSQL, and there is nobody else to run it as
 """
@@ -24,6 +25,12 @@ class FolderInUse(EmbeddedError):
     def __init__(self, folder: Path) -> None:
         super().__init__(f"another server works on {folder}; end it, or use another folder")
         self.folder = folder
+
+
+class PortUnusable(EmbeddedError):
+    def __init__(self, server: str, port: int, why: str) -> None:
+        super().__init__(f"{server} cannot have port {port}: {why}; name another, or 0 for a free one")
+        self.server, self.port, self.why = server, port, why
 
 
 class DidNotStart(EmbeddedError):

@@ -14,11 +14,16 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
-from apex_lab.embedded.errors import DidNotStart, WheelMissing
+from apex_lab.embedded.errors import DidNotStart, PortUnusable, WheelMissing
 from apex_lab.embedded.process import ServerProcess, free_port, owned
 
 HOST = "127.0.0.1"
 _PORT_TRIES = 5
+_UNUSABLE = {
+    "address already in use": "another program of this machine has it",
+    "bind: permission denied": "this user may not open it",
+}
+"""What the server's log says of a port → what that means."""
 
 _CONFIG = """\
 listen: "{host}:{port}"
@@ -67,7 +72,7 @@ async def nats_server(directory: Path, *, config: str | None = None, port: int =
     """Run a server on `directory`, which is made when it is missing and keeps the store afterwards.
 
     `config` is added to the configuration (authorization, accounts, TLS). `port` 0 takes a free one; it stays the
-    same over `restart`. Raises WheelMissing, FolderInUse, DidNotStart.
+    same over `restart`. Raises WheelMissing, FolderInUse, PortUnusable, DidNotStart.
     """
     executable = _executable()
     async with owned(directory) as (folder, lock):
@@ -84,7 +89,10 @@ async def _on_a_port(executable: Path, folder: Path, lock: int, config: str, por
         try:
             await server.start()
         except DidNotStart as error:
-            if port or not remaining or "address already in use" not in error.log:
+            why = next((why for words, why in _UNUSABLE.items() if words in error.log), None)
+            if port and why is not None:
+                raise PortUnusable("NATS", port, why) from error
+            if not remaining or why is None:
                 raise
         else:
             return server

@@ -58,11 +58,13 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wiring(msgspec.Struct, frozen=True, kw_only=True):
-    """Where everything is, once it has been started."""
+    """Where everything is, once it has been started. `database_url` is the writer's, `database_passwords` the file
+    with its password."""
 
     nats_url: str
     seeds: Mapping[Identity, Path]
     database_url: str
+    database_passwords: Path
     devices: tuple[Device, ...]
     model: Model
     directory: Path
@@ -122,6 +124,7 @@ def service_environment(service: str, name: str, wiring: Wiring, extra: Mapping[
     match service:
         case "decision-log":
             environment["DECISION_LOG_DATABASE_URL"] = wiring.database_url
+            environment["PGPASSFILE"] = str(wiring.database_passwords)
         case "planner":
             environment |= {**wiring.model.settings, "AI_PLANNER_ENABLED": "true"}
         case "planner-decision":

@@ -28,6 +28,7 @@ from apex_lab.embedded.postgres import PostgresServer, postgres_server
 from apex_lab.embedded.process import free_port
 from apex_lab.stack import services
 from apex_lab.stack.child import Child
+from apex_lab.stack.database import Database, database
 from apex_lab.stack.errors import NotReady, StackInUse, UnknownService
 from apex_lab.stack.http import Handsets, answers
 from apex_lab.stack.services import Device, Model, Wiring
@@ -59,6 +60,7 @@ class Stack:
     postgres: PostgresServer
     wiring: Wiring
     phones: Handsets
+    _database: Database
 
     def __init__(
         self,
@@ -116,6 +118,7 @@ class Stack:
 
     @property
     def database_url(self) -> str:
+        """The superuser's, for whoever looks from outside; no service has it."""
         return self.postgres.dsn
 
     def child(self, name: str) -> Child:
@@ -164,6 +167,7 @@ class Stack:
         phone_url, model_url = await self._start_lab()
         self._report("starting PostgreSQL")
         self.postgres = await self._exit.enter_async_context(postgres_server(self.directory / "postgres"))
+        self._database = database(self.postgres.dsn, self.directory / "credentials" / "database")
         self.wiring = self._wire(credentials, phone_url, model_url)
         self._report("making streams, consumers and tables")
         async with asyncio.TaskGroup() as both:
@@ -208,7 +212,8 @@ class Stack:
         return Wiring(
             nats_url=self.nats.url,
             seeds=credentials.seeds,
-            database_url=self.postgres.dsn,
+            database_url=self._database.url("writer"),
+            database_passwords=self._database.folder / "writer.pgpass",
             devices=tuple(
                 Device(alias=alias, url=phone_url, capabilities={"appium:udid": alias}) for alias in self._aliases
             ),
@@ -222,9 +227,14 @@ class Stack:
         await self._child("provision", services.command("apex_bus.provision"), environment).run_to_end()
 
     async def _migrate(self) -> None:
-        environment = {**services.bare(self.directory), "DECISION_LOG_DATABASE_URL": self.postgres.dsn}
-        command = services.command("apex_decision_log.migrate", "upgrade")
-        await self._child("migrate", command, environment).run_to_end()
+        """As on the lab host: the superuser makes the roles, the owner the tables; the service may write rows."""
+        known = self._database
+        for name, verb, environment in (
+            ("roles", "roles", known.environment("admin") | known.passwords()),
+            ("migrate", "upgrade", known.environment("owner")),
+        ):
+            command = services.command("apex_decision_log.migrate", verb)
+            await self._child(name, command, services.bare(self.directory) | environment).run_to_end()
 
     async def _start_service(self, service: str, name: str) -> None:
         extra = self._environment.get(service, {})
