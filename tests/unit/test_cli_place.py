@@ -55,6 +55,48 @@ def test_the_environment_goes_before_a_running_stack_and_brings_no_foreign_seed(
     assert "APEX_NATS" in place.found
 
 
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("APEX_NATS_PORT=4333\n", "nats://127.0.0.1:4333"),
+        ("# APEX_NATS_PORT=4333\nEXECUTOR_DEVICES=[]\n", "nats://127.0.0.1:4222"),
+        ("export APEX_NATS_PORT = '4333' # taken\n", "nats://127.0.0.1:4333"),
+        ('APEX_NATS_PORT=1\nAPEX_NATS_PORT="4333"', "nats://127.0.0.1:4333"),
+        ("APEX_NATS_PORT=\n", "nats://127.0.0.1:4222"),
+        ("MY_APEX_NATS_PORT=4333\n", "nats://127.0.0.1:4222"),
+    ],
+)
+def test_the_port_that_compose_publishes_is_read_from_the_env_file_of_the_clone(
+    written: str, url: str, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").write_text(written)
+    assert find({}, tmp_path).settings.url == url
+
+
+def test_env_file_of_the_clone_says_where_and_everything_else_goes_before_it(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("APEX_NATS_PORT=4333\n")
+    assert str(tmp_path / ".env") in find({}, tmp_path).found
+    assert find({"APEX_NATS_PORT": "4444"}, tmp_path).settings.url == "nats://127.0.0.1:4444"
+    assert find({"APEX_NATS_URL": "nats://elsewhere:1"}, tmp_path).settings.url == "nats://elsewhere:1"
+    with_seed = find({"APEX_NATS_SEED_FILE": "/my/seed"}, tmp_path)
+    assert (with_seed.settings.url, with_seed.identity) == ("nats://127.0.0.1:4333", Identity.CLIENT)
+    _up(tmp_path, os.getpid())
+    assert find({}, tmp_path).settings.url == "nats://127.0.0.1:5001"
+
+
+@pytest.mark.parametrize("text", ["x", "0", "65536", "${PORT}", "-1"])
+def test_what_is_no_port_is_named_with_its_file(text: str, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"APEX_NATS_PORT={text}\n")
+    with pytest.raises(SettingsError, match=r"APEX_NATS_PORT.*\.env is no port"):
+        find({}, tmp_path)
+    assert find({"APEX_NATS_URL": "nats://elsewhere:1"}, tmp_path).settings.url == "nats://elsewhere:1"
+
+
+def test_env_file_that_is_no_text_is_left_to_compose(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"APEX_NATS_PORT=4333\n\xff")
+    assert find({}, tmp_path).settings.url == "nats://127.0.0.1:4222"
+
+
 def test_a_seed_file_makes_it_the_client() -> None:
     assert find({"APEX_NATS_SEED_FILE": "/my/seed"}, None).identity is Identity.CLIENT
 
