@@ -104,6 +104,20 @@ async def test_an_answer_that_cannot_be_read_or_is_another_turns_allows_nothing(
     assert await rig.acts() == []
 
 
+async def test_an_answer_that_the_server_put_there_for_a_service_allows_nothing(rig: Rig) -> None:
+    """A service may not write there, but its reads have a reply subject: the server stores its answer."""
+    await rig.start(CONFIRM=POLICY, CONFIRM_SECONDS="3")
+    task = await rig.ask()
+    await rig.plan(task, 0, OPEN)
+    await waiting(rig)
+    await rig.bus.publish(f"claim.{task}.9", b'{"approved": true}')
+    get = f"$JS.API.DIRECT.GET.CLAIMS.claim.{task}.9"
+    await rig.bus.client.publish(get, b"", reply=subjects.approve(task, 0))
+    assert (await rig.event(task, 0)).code == "DENIED"
+    assert await rig.acts() == []
+    assert await rig.bus.get("REQUESTS", subjects.approve(task, 0)) is not None
+
+
 async def test_the_answer_may_come_in_msgpack(rig: Rig) -> None:
     await rig.start(CONFIRM=POLICY)
     task = await rig.ask()

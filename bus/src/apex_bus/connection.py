@@ -20,6 +20,7 @@ import nkeys  # pyright: ignore[reportMissingTypeStubs]
 from nats.aio.client import Client
 
 from apex_bus.cancellation import heeded
+from apex_bus.copies import COPIED, CopyTellingClient
 from apex_bus.errors import LogUnavailable, NotPermitted, SettingsError, StoreFull, Transient, Unreachable
 from apex_bus.settings import BusSettings
 from apex_schemas.errors import TooLarge
@@ -39,7 +40,8 @@ _REFUSED_SUBJECT = re.compile(r'permissions violation for (\w+).*?"([^"]+)"', re
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a stream. `timestamp_ns` is the server's clock."""
+    """A message of a stream. `timestamp_ns` is the server's clock. `data` is empty where the server copied the message
+    to its place for somebody: no reader takes such a copy for the word of whoever may write there."""
 
     subject: str
     data: bytes
@@ -160,7 +162,7 @@ class Bus:
             raise LogUnavailable(f"{what} could not be read: {said}")
         return Stored(
             subject=headers["Nats-Subject"],
-            data=reply.data,
+            data=b"" if COPIED in headers else reply.data,
             sequence=int(headers["Nats-Sequence"]),
             timestamp_ns=_timestamp_ns(headers["Nats-Time-Stamp"]),
             headers=headers,
@@ -277,7 +279,7 @@ async def connect(identity: Identity, settings: BusSettings, *, timeout_s: float
     deadline = loop.time() + timeout_s
     place = _place(settings.url)
     while True:
-        watch, client = _Watch(identity), Client()
+        watch, client = _Watch(identity), CopyTellingClient()
         options = _options(identity, settings, watch)
         try:
             # The client tries its first connection for ever without a word: each try is bounded here instead.
