@@ -13,6 +13,7 @@ is not given.
 """
 
 import argparse
+import ipaddress
 import json
 import os
 import secrets
@@ -239,10 +240,22 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--listen", default="127.0.0.1:4222", metavar="HOST:PORT")
     parser.add_argument("--monitor", metavar="HOST:PORT", help="where the server answers /healthz")
     parser.add_argument("--store", type=Path, metavar="DIR", help="where the server keeps its streams")
-    parser.add_argument("--no-guest", action="store_true", help="refuse whoever shows no credentials")
+    parser.add_argument(
+        "--guest",
+        action=argparse.BooleanOptionalAction,
+        help="let in whoever shows no credentials; by default where --listen is loopback",
+    )
     for name in ("cert", "key", "ca"):
         parser.add_argument(f"--tls-{name}", type=Path, metavar="FILE")
     return parser
+
+
+def _is_loopback(listen: str) -> bool:
+    host = listen.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def main() -> int:
@@ -251,7 +264,7 @@ def main() -> int:
         listen=arguments.listen,
         monitor=arguments.monitor,
         store=arguments.store,
-        guest=not arguments.no_guest,
+        guest=_is_loopback(arguments.listen) if arguments.guest is None else arguments.guest,
         tls_cert=arguments.tls_cert,
         tls_key=arguments.tls_key,
         tls_ca=arguments.tls_ca,
