@@ -103,7 +103,12 @@ async def test_queries_of_the_docs_run(block: Block, stack: Stack) -> None:
 
 
 def test_there_is_something_to_run_on_every_page_for_users() -> None:
-    for page in ("docs/tutorial.md", "docs/howto/look-at-a-task.md", "docs/howto/scripts.md"):
+    for page in (
+        "docs/tutorial.md",
+        "docs/howto/look-at-a-task.md",
+        "docs/howto/saved-screens.md",
+        "docs/howto/scripts.md",
+    ):
         assert [block for block in RUN if block.page == page], page
 
 

@@ -105,7 +105,15 @@ def test_a_provider_that_refuses_ends_1_and_the_record_says_why(
 
 def test_without_a_model_plan_names_the_variable(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--scene", source, "--goal", "x"]) == 5
-    assert "AI_PLANNER_MODEL" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "AI_PLANNER_MODEL" in said
+    assert "docs/howto/saved-screens.md" in said
+
+
+def test_plan_asks_nobody_about_a_blank_goal(source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["plan", "--scene", source, "--model", "m", "--base-url", "http://127.0.0.1:1"]
+    assert main([*words, "--goal", " "]) == 5
+    assert "the goal is blank" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from apex_cli.report.wireframe import alone
 from apex_cli.scenes import shown_scene
 from apex_cli.text import console
 from apex_schemas.decision import Picture
+from apex_schemas.edge import is_blank
 from apex_schemas.geometry import Size
 from apex_schemas.scene import Scene, SemanticScene
 from apex_schemas.wireframe import wireframe
@@ -99,8 +100,12 @@ def plan(
 ) -> None:
     """One decision of the planner on a saved screen, asked of the provider directly. This may cost money.
 
-    AI_PLANNER_* and the provider's key (ANTHROPIC_API_KEY or OPENAI_API_KEY) are read from the environment.
+    AI_PLANNER_* and the provider's key (ANTHROPIC_API_KEY or OPENAI_API_KEY) are read from the environment. The
+    scripted model costs nothing and needs no key: --model scripted-current --base-url URL, with the URL that `apex up`
+    prints, or see docs/howto/saved-screens.md.
     """
+    if is_blank(goal):
+        raise BadInput("the goal is blank; say what is to be done")
     data = _read(file)
     scene = _scene(data) if data.lstrip()[:1] == b"{" else _perceived(file, data, platform, screen, scale, screenshot)
     given = {"AI_PLANNER_PROVIDER": provider, "AI_PLANNER_MODEL": model, "AI_PLANNER_BASE_URL": base_url}
@@ -205,6 +210,6 @@ def _planned(scene: Scene, goal: str, environ: Mapping[str, str], picture: Pictu
     try:
         settings = load_provider(environ)
     except SettingsError as error:
-        raise BadInput(str(error)) from error
+        raise BadInput(f"{error}. The scripted model needs neither: docs/howto/saved-screens.md") from error
     client = provider_client(settings)
     return asyncio.run(plan_once(scene, goal, client, picture=picture, tool_set=settings.planner.tools))

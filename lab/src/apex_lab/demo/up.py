@@ -15,7 +15,7 @@ from apex_cli.text import console, styled
 from apex_lab.demo import running
 from apex_lab.demo.provider import chosen_model, provider_options
 from apex_lab.stack import Stack
-from apex_lab.stack.services import MODULES, Model, Provider
+from apex_lab.stack.services import MODULES, SCRIPTED_MODEL, Model, Provider
 from apex_schemas.subjects import Identity
 
 HOW_TO_USE: Final = """
@@ -30,8 +30,12 @@ or any NATS client, as the guest:
 
 the phone's screen:  {phone}/lab/phones/sim-1/screen.png
 logs:                {logs}
-
+{model}
 Ctrl-C ends everything."""
+PLAN: Final = """
+one decision of the scripted model on a saved screen:
+  apex plan --scene FILE --goal "turn on Wi-Fi" --model {model} --base-url {url}
+"""
 
 
 @click.command()
@@ -85,10 +89,17 @@ async def keep_up(root: Path, *, phones: int, model: Model | None, fresh: bool, 
             file.write_bytes(msgspec.json.encode(state))
             out.print(styled(("The stack is up.", "bold green"), " In another terminal:"))
             out.print(
-                HOW_TO_USE.format(nats=state.nats_url, phone=state.phone_url, logs=state.logs),
+                HOW_TO_USE.format(
+                    nats=state.nats_url, phone=state.phone_url, logs=state.logs, model=_plan(stack.wiring.model)
+                ),
                 markup=False,
             )
             await asyncio.gather(*(child.failed for child in stack.children.values()))
         finally:
             file.unlink(missing_ok=True)
             out.print("ending everything that was started")
+
+
+def _plan(model: Model) -> str:
+    """How the scripted model is asked directly; nothing of a provider's own model, which costs money."""
+    return PLAN.format(model=model.model, url=model.base_url) if model.model == SCRIPTED_MODEL else ""
