@@ -61,12 +61,14 @@ async def test_postgres_away_under_load_loses_nothing_and_is_caught_up_with(tmp_
             began = time.monotonic()
             await _until(lambda: gather.caught_up(bus), 120)
             took_s = time.monotonic() - began
-            log.info("caught up %.1f s after %.0f s away, grown by %.1f MiB", took_s, AWAY_SECONDS, grown)
             assert await gather.caught_up(bus)
             evidence = Evidence(
                 asked=load.asked, stored=await gather.task_log(bus), decisions=await gather.decisions(bus), acts=(),
                 calls=(), made=(), tables=await gather.tables(stack.database_url), phones={}, workers={}, ended_ms=0,
             )  # fmt: skip
+        counted = len(evidence.stored) + len(evidence.decisions), len(load.asked)
+        log.info("away %.0f s, caught up in %.1f s, grown by %.1f MiB", AWAY_SECONDS, took_s, grown)
+        log.info("%d messages of %d tasks", *counted)
         assert len(evidence.stored) > 100
         assert not {name: where for name, where in postgres_account.compare(evidence).items() if where}
 

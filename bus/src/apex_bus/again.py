@@ -16,9 +16,10 @@ import nats.errors
 from nats.aio.msg import Msg
 
 from apex_bus.connection import Bus, Stored
+from apex_bus.copies import COPIED
 from apex_bus.delivery import Delivery, Done, Later, Redelivery, counters
 from apex_bus.errors import Transient
-from apex_bus.fate import COPIED, Dead, Failing, Fate, Skipped, Waits
+from apex_bus.fate import Dead, Failing, Fate, Skipped, Waits
 from apex_bus.micro import to_an_inbox
 from apex_bus.tasklog import TaskLog
 from apex_schemas import subjects
@@ -83,8 +84,6 @@ class Again:
         sequence = letter.sequence
         if sequence is None or letter.stream != self._consumer.stream or not takes(self._consumer, letter.subject):
             return HandledAgain(outcome="failed", reason=f"{letter.subject} is not {self._consumer.name}'s to handle")
-        if COPIED in letter.reason:
-            return HandledAgain(outcome="failed", reason="somebody had the server put it there; it is nobody's word")
         running = self._running.get(sequence)
         if running is None:
             running = self._running[sequence] = group.create_task(self._again(letter, sequence))
@@ -101,6 +100,8 @@ class Again:
         counters["again"] += 1
         try:
             stored = await self._read(letter.subject, sequence)
+            if stored is not None and COPIED in stored.headers:
+                return HandledAgain(outcome="failed", reason="the server put it there: it is nobody's word")
             if stored is None or hashlib.sha256(stored.data).hexdigest() != letter.sha256:
                 reason = f"{letter.stream} does not hold it any more"
                 return HandledAgain(outcome="gone", reason=reason)

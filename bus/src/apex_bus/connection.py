@@ -21,7 +21,15 @@ from nats.aio.client import Client
 
 from apex_bus.cancellation import heeded
 from apex_bus.copies import COPIED, CopyTellingClient
-from apex_bus.errors import LogUnavailable, NotPermitted, SettingsError, StoreFull, Transient, Unreachable
+from apex_bus.errors import (
+    LogUnavailable,
+    NotPermitted,
+    SettingsError,
+    StoreFull,
+    Transient,
+    Unacknowledged,
+    Unreachable,
+)
 from apex_bus.settings import BusSettings
 from apex_schemas.errors import TooLarge
 from apex_schemas.subjects import Identity
@@ -120,7 +128,7 @@ class Bus:
     ) -> int:
         """Store a message and return its sequence.
 
-        Raises Refused with the server's code, StoreFull, TooLarge, or LogUnavailable when nobody answered: the
+        Raises Refused with the server's code, StoreFull, TooLarge, or Unacknowledged when nobody answered: the
         message may then be stored all the same.
         """
         limit = min(MAX_PUBLISH_BYTES, self.client.max_payload - _HEADER_ROOM)
@@ -129,13 +137,26 @@ class Bus:
         try:
             reply = await heeded(self.client.request(subject, data, timeout=timeout_s, headers=headers))
         except (nats.errors.Error, TimeoutError) as error:
-            raise LogUnavailable(f"no acknowledgement for {subject} ({_name(error)})") from error
+            raise Unacknowledged(self._unacknowledged(subject, error, timeout_s)) from error
         ack = _decode_ack(reply.data)
         if ack.error is not None:
             if ack.error.err_code in FULL and "per subject" not in ack.error.description:
                 raise StoreFull(ack.stream or subject, ack.error.description)
             raise Refused(subject, ack.error.err_code, ack.error.description)
         return ack.seq
+
+    def _unacknowledged(self, subject: str, error: Exception, timeout_s: float) -> str:
+        """What a lost acknowledgement may mean. A server whose disk takes nothing does not answer at all, and goes on
+        so until it is started again (measured for a full and for a read-only disk)."""
+        what = f"no acknowledgement for {subject}"
+        if isinstance(error, nats.errors.NoRespondersError):
+            return f"{what}: no stream takes it, or JetStream is off (see the server's log)"
+        if self.connected and isinstance(error, TimeoutError):
+            return (
+                f"{what} within {timeout_s:g} s, though the server is there: its store cannot be written, or it is "
+                "very busy (its log tells; once its disk is mended, restart it)"
+            )
+        return f"{what} ({_name(error)})"
 
     async def get(self, stream: str, subject: str, *, timeout_s: float = 5.0) -> Stored | None:
         """The last message on a subject; with wildcards the newest match. None when there is none.

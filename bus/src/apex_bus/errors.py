@@ -7,6 +7,7 @@ BusError
 ├── SettingsError      an environment variable is missing or not allowed
 └── Transient          try again later, with the same attempt: nothing is failed for it
     ├── LogUnavailable no answer from the log, or an answer that proves nothing
+    │   └── Unacknowledged   nobody has said that a message was stored
     └── StoreFull      a stream refuses new messages because it is full
 """
 
@@ -55,6 +56,10 @@ class Transient(BusError):
 
 class LogUnavailable(Transient):
     """The store did not answer, or its answer left open whether a write took place."""
+
+
+class Unacknowledged(LogUnavailable):
+    """A message was sent and not acknowledged: it may be stored all the same."""
 
 
 class StoreFull(Transient):

@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 _TORN_DELAY_S: Final = 0.2
 _COPIED: Final = "Nats-Sequence"
 """A header that the server puts on what it reads for a client, whose reply subject may have been one of a stream."""
-COPIED: Final = "another place: the server read it there for somebody"
 
 
 class Skipped(NamedTuple):
@@ -51,7 +50,7 @@ async def fate_of(handle: Handler, delivery: Delivery) -> Fate:
     """Run the handler. Raises NotPermitted, which is no message's fault."""
     try:
         if _COPIED in delivery.headers:
-            raise SubjectMismatch(delivery.subject, COPIED)
+            raise SubjectMismatch(delivery.subject, "another place: the server read it there for somebody")
         return await handle(delivery)
     except UnknownKind as error:
         return Skipped(str(error))

@@ -17,8 +17,8 @@ from nats.aio.msg import Msg
 
 from apex_bus import tracing
 from apex_bus.connection import Bus, connect, flushed
-from apex_bus.errors import BusError, NotPermitted, Transient, Unreachable
-from apex_cli.errors import NotFound, NotReachable
+from apex_bus.errors import BusError, NotPermitted, StoreFull, Transient, Unacknowledged, Unreachable
+from apex_cli.errors import NotFound, NotReachable, NotStored
 from apex_cli.place import Place
 from apex_schemas import envelope, subjects
 from apex_schemas.devices import DeviceStatus
@@ -201,7 +201,7 @@ async def connected(place: Place) -> AsyncGenerator[Client]:
 
 
 def run(place: Place, work: Callable[[Client], Awaitable[Result]]) -> Result:
-    """Connect, do the work, close. Raises NotReachable for everything that the bus finds wrong."""
+    """Connect, do the work, close. Raises NotStored, or NotReachable for everything else that the bus finds wrong."""
 
     async def whole() -> Result:
         async with connected(place) as client:
@@ -214,6 +214,8 @@ def run(place: Place, work: Callable[[Client], Awaitable[Result]]) -> Result:
 
     try:
         return asyncio.run(whole())
+    except (Unacknowledged, StoreFull) as error:
+        raise NotStored(str(error), place.found) from error
     except BusError as error:
         raise NotReachable(f"{str(error).split(';')[0]},", place.found) from error
 

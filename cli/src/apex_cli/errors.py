@@ -4,6 +4,7 @@ CommandError
 ├── TaskNotSucceeded   exit 1: the task that was followed ended, but not well
 ├── ChecksFailed       exit 1: a check of `apex test` failed
 ├── NotReachable       exit 3: no server, no service behind it, or no permission
+├── NotStored          exit 3: the server has not said that it stored what was asked for
 ├── NotFound           exit 4: there is no such task
 ├── BadInput           exit 5: a file or an option's value cannot be used
 │   └── Ambiguous      exit 5: more than one task begins with what was given
@@ -50,6 +51,16 @@ class NotReachable(CommandError):
 
     def __init__(self, what: str, place: str) -> None:
         super().__init__(f"{what} at {place}; start a stack with `apex up`, or set APEX_NATS_URL")
+        self.place = place
+
+
+class NotStored(CommandError):
+    """Nobody knows: it may be there all the same."""
+
+    exit_code = 3
+
+    def __init__(self, why: str, place: str) -> None:
+        super().__init__(f"not confirmed by {place}: {why}; before you ask again, look whether `apex queue` has it")
         self.place = place
 
 
