@@ -1,10 +1,11 @@
-"""What tracing costs: the same turns with spans and metrics sent to a receiver, and without, in alternation.
+"""What tracing costs: the same turns with spans and metrics sent to a receiver, and without, in one run.
 
-    python bench/tracing.py [--rounds 8] [--turns 40] [--json FILE]
+    python bench/tracing.py [--pairs 100] [--json FILE]
 
-Two whole systems run side by side in one run and take tasks in turn, so that what else the machine does meets both
-alike. The receiver counts what is sent and throws it away. On a busy machine the times of turns scatter; what a span
-costs in processor time is measured apart, in a process of its own, and does not.
+Two whole systems stand side by side and take short tasks in turn, off-on, on-off, off-on, …, so that what else the
+machine does meets both alike. Each pair gives a ratio; the median of the ratios is the cost, and resampling the pairs
+tells how sure it is. Processor time is that of all services over the whole pair, so that what is sent later is in it.
+The receiver counts and throws away. What a span costs in processor time is measured apart as well.
 """
 
 import argparse
@@ -12,10 +13,13 @@ import asyncio
 import gzip
 import json
 import os
+import random
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -24,9 +28,12 @@ from apex_lab.stack.services import MODULES
 from apex_lab.stack.stack import Stack
 
 sys.path.insert(0, str(Path(__file__).parent))
-from loop import SERVICES, percentile, watch
+from loop import A_TASK, SERVICES, percentile, watch
 from processes import cpu_seconds
 
+AFTER_A_TASK_S = 0.2
+"""Until the decision-log has stored it."""
+RESAMPLED = 2_000
 SPANS = 3_000
 A_SPAN = f"""
 import os, time
@@ -81,23 +88,46 @@ async def microseconds_of_a_span(endpoint: str) -> float:
     return float(out)
 
 
+class Pair(NamedTuple):
+    """Two tasks, one on each system: median milliseconds of a turn, and CPU milliseconds a turn, by system."""
+
+    turn_ms: dict[str, float]
+    cpu_ms: dict[str, float]
+
+
 def cpu(stack: Stack) -> float:
     pids = [stack.child(name).pid for name in SERVICES]
     return sum(cpu_seconds(pid) for pid in pids if pid)
 
 
-async def measure(stack: Stack, turns: int) -> tuple[list[float], float]:
-    """Milliseconds of each turn, and CPU milliseconds a turn of all services."""
-    before = cpu(stack)
-    tasks = await watch(stack, "sim-1", turns)
-    intervals = [(b - a) * 1e3 for seen in tasks for a, b in zip(seen.events, seen.events[1:], strict=False)]
-    return intervals, (cpu(stack) - before) * 1e3 / max(1, sum(len(seen.events) for seen in tasks))
+async def turn_ms(stack: Stack) -> float:
+    [seen] = await watch(stack, "sim-1", A_TASK)
+    await asyncio.sleep(AFTER_A_TASK_S)
+    return statistics.median((b - a) * 1e3 for a, b in zip(seen.events, seen.events[1:], strict=False))
+
+
+def likely(pairs: Sequence[float]) -> tuple[float, float, float]:
+    """The median, and between what it lies in 95 of 100 resamplings of the pairs."""
+    chance = random.Random(1)
+    medians = sorted(statistics.median(chance.choices(pairs, k=len(pairs))) for _ in range(RESAMPLED))
+    return statistics.median(pairs), percentile(medians, 0.025), percentile(medians, 0.975)
+
+
+async def alternate(stacks: dict[str, Stack], pairs: int) -> list[Pair]:
+    for stack in stacks.values():
+        await watch(stack, "sim-1", A_TASK)  # warm
+    found: list[Pair] = []
+    for number in range(pairs):
+        before = {name: cpu(stack) for name, stack in stacks.items()}
+        turns = {name: await turn_ms(stacks[name]) for name in (("off", "on") if number % 2 == 0 else ("on", "off"))}
+        spent = {name: (cpu(stack) - before[name]) * 1e3 / A_TASK for name, stack in stacks.items()}
+        found.append(Pair(turns, spent))
+    return found
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--turns", type=int, default=40)
+    parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     drain = Drain()
@@ -105,41 +135,25 @@ async def main() -> None:
     shown = {"AI_PLANNER_SCREENSHOT": "never"}
     off = {service: shown for service in MODULES}
     on = {service: {**shown, "OTEL_EXPORTER_OTLP_ENDPOINT": url} for service in MODULES}
-    turns: dict[str, list[float]] = {"off": [], "on": []}
-    medians: dict[str, list[float]] = {"off": [], "on": []}
-    spent: dict[str, list[float]] = {"off": [], "on": []}
     with tempfile.TemporaryDirectory(prefix="apex-bench-") as folder:
         async with (
             Stack(Path(folder) / "off", environment=off) as without,
             Stack(Path(folder) / "on", environment=on) as with_it,
         ):
-            stacks = {"off": without, "on": with_it}
-            for stack in stacks.values():
-                await watch(stack, "sim-1", 5)  # warm
-            for number in range(options.rounds):
-                order = ("off", "on") if number % 2 == 0 else ("on", "off")
-                for name in order:
-                    intervals, each = await measure(stacks[name], options.turns)
-                    turns[name] += intervals
-                    medians[name].append(statistics.median(intervals))
-                    spent[name].append(each)
-    sent = drain.spans / max(1, len(turns["on"]) + options.rounds)
+            found = await alternate({"off": without, "on": with_it}, options.pairs)
+    sent = drain.spans / ((options.pairs + 1) * (A_TASK + 1))
     costs = {name: await microseconds_of_a_span(endpoint) for name, endpoint in (("off", ""), ("on", url))}
     await drain.stop()
-    p50 = {name: percentile(values, 0.5) for name, values in turns.items()}
-    mean = {name: statistics.fmean(values) for name, values in turns.items()}
-    processor = {name: statistics.median(values) for name, values in spent.items()}
+    p50 = {name: statistics.median(pair.turn_ms[name] for pair in found) for name in ("off", "on")}
     for name in ("off", "on"):
-        print(
-            f"tracing {name}: p50 {p50[name]:.1f} ms, mean {mean[name]:.1f} ms a turn, "
-            f"{processor[name]:.1f} CPU ms a turn, {len(turns[name])} turns"
-        )
-    pairs = sorted(with_it / without for with_it, without in zip(medians["on"], medians["off"], strict=True))
-    turn = statistics.median(pairs) - 1
-    cpu_ms = processor["on"] - processor["off"]
+        cpu_ms = statistics.fmean(pair.cpu_ms[name] for pair in found)
+        print(f"tracing {name}: p50 {p50[name]:.1f} ms, {cpu_ms:.1f} CPU ms a turn, {len(found)} tasks of {A_TASK}")
+    ratios = [pair.turn_ms["on"] / pair.turn_ms["off"] for pair in found]
+    turn, least, most = (value - 1 for value in likely(ratios))
+    more, less, much = likely([pair.cpu_ms["on"] - pair.cpu_ms["off"] for pair in found])
     print(
-        f"overhead: {turn:+.1%} of a turn (median of {len(pairs)} pairs of rounds, {pairs[0] - 1:+.1%} to "
-        f"{pairs[-1] - 1:+.1%}); CPU {cpu_ms:+.2f} ms a turn, {cpu_ms / p50['off']:.1%} of its time"
+        f"overhead: {turn:+.1%} of a turn (median of {len(ratios)} pairs; 95 % of resamplings {least:+.1%} to "
+        f"{most:+.1%}); CPU {more:+.2f} ms a turn ({less:+.2f} to {much:+.2f})"
     )
     more_ms = (costs["on"] - costs["off"]) * sent / 1e3
     print(
@@ -147,7 +161,8 @@ async def main() -> None:
         f"are {more_ms:.2f} ms, {more_ms / p50['off']:.1%} of a turn"
     )
     if options.json:
-        options.json.write_text(json.dumps({"p50_ms": p50, "mean_ms": mean, "cpu_ms": processor}, indent=1) + "\n")
+        result = {"p50_ms": p50, "overhead": turn, "overhead_95": [least, most], "cpu_ms": more, "span_us": costs}
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

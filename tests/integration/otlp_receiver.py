@@ -13,8 +13,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 @dataclass(frozen=True)
 class Cause:
+    """`reference` is what a reader that knows one reference to a span alone is to take it for."""
+
     span: str
     subject: str | None
+    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Receiver:
     spans: list[Seen] = field(default_factory=list)
     points: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     """Metric points: service, metric, attributes."""
+    values: dict[tuple[str, str, frozenset[tuple[str, Any]]], float] = field(default_factory=dict)
+    """The last number of each counter and gauge, by service, metric and attributes."""
     takes: Callable[[list[Seen]], Awaitable[bool]] | None = None
     """Asked about spans that come; False loses them."""
 
@@ -59,7 +64,10 @@ async def otlp_receiver() -> AsyncGenerator[Receiver]:
         return web.Response(content_type="application/x-protobuf")
 
     async def metrics(request: web.Request) -> web.Response:
-        receiver.points += _points(ExportMetricsServiceRequest.FromString(await _body(request)))
+        for service, name, attributes, value in _points(ExportMetricsServiceRequest.FromString(await _body(request))):
+            receiver.points.append((service, name, attributes))
+            if value is not None:
+                receiver.values[service, name, frozenset(attributes.items())] = value
         return web.Response(content_type="application/x-protobuf")
 
     app = web.Application(client_max_size=64 * 1024 * 1024)
@@ -96,21 +104,27 @@ def _spans(request: ExportTraceServiceRequest) -> Iterator[Seen]:
                     end=span.end_time_unix_nano,
                     attributes=_attributes(span.attributes),
                     causes=tuple(
-                        Cause(link.span_id.hex(), _attributes(link.attributes).get("messaging.destination.name"))
+                        Cause(
+                            link.span_id.hex(),
+                            _attributes(link.attributes).get("messaging.destination.name"),
+                            _attributes(link.attributes).get("opentracing.ref_type"),
+                        )
                         for link in span.links
                     ),
                     error=span.status.message if span.status.code == 2 else None,
                 )
 
 
-def _points(request: ExportMetricsServiceRequest) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _points(request: ExportMetricsServiceRequest) -> Iterator[tuple[str, str, dict[str, Any], float | None]]:
     for resource in request.resource_metrics:
         service = _attributes(resource.resource.attributes)["service.name"]
         for scope in resource.scope_metrics:
             for metric in scope.metrics:
                 data = getattr(metric, metric.WhichOneof("data"))
                 for point in data.data_points:
-                    yield service, metric.name, _attributes(point.attributes)
+                    kind = point.WhichOneof("value") if hasattr(point, "as_int") else None
+                    value = float(getattr(point, kind)) if kind else None
+                    yield service, metric.name, _attributes(point.attributes), value
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:

@@ -110,6 +110,8 @@ async def test_a_task_is_one_flat_trace_whose_id_is_the_tasks_and_whose_root_has
     assert root.start <= min(span.start for span in by_name(spans, "observe"))
     assert abs(root.end - acts[-1].end) < 1e9
     assert root.attributes["apex.turns"] == len(acts)
+    for cause in (cause for span in spans for cause in span.causes):
+        assert (cause.reference == "child_of") == (cause.span == root.id)
 
 
 async def test_each_turn_has_its_spans_with_what_is_known_of_it(receiver: Receiver, task: str) -> None:
@@ -224,6 +226,21 @@ async def test_what_is_measured_is_in_the_table_and_the_whole_of_a_tasks_figures
         assert set(attributes) <= known[name], name
     stages = {attributes["stage"] for _, name, attributes in receiver.points if name == "apex.stage.duration"}
     assert stages == {"observe", "settle", "plan", "chat", "act", "record"}
+
+
+async def test_a_device_is_told_in_every_state_with_one_of_them_true(receiver: Receiver, task: str) -> None:
+    def told() -> dict[str, float]:
+        named = {name: value for (_, metric, name), value in receiver.values.items() if metric == "apex.device.state"}
+        return {str(dict(name)["state"]): value for name, value in named.items()}
+
+    await until(lambda: told().get("ready") == 1, f"the device never was told to be ready: {told()}")
+    assert told() == {"opening": 0, "ready": 1, "busy": 0, "quarantined": 0, "waiting": 0}
+
+
+async def test_fates_that_no_message_has_had_are_told_with_nothing(receiver: Receiver, task: str) -> None:
+    for service in MODULES:
+        at = (f"apex-{service}", "apex.messages", frozenset({("fate", "dead")}))
+        await until(lambda at=at: receiver.values.get(at) == 0, f"{at} was not told")
 
 
 async def test_log_lines_about_a_task_carry_its_trace_id(stack: Stack, receiver: Receiver) -> None:

@@ -98,5 +98,6 @@ async def holds_one_true_root(stack: Stack, receiver: Receiver, task: str) -> No
     assert ended is not None
     [root] = roots(receiver, task)
     assert (root.start, root.end) == (started.timestamp_ns, ended.timestamp_ns)
-    assert root.attributes["apex.status"] == "succeeded"
+    assert root.attributes["apex.status"] == ended.body.status
+    assert (root.error is None) == (ended.body.status == "succeeded")
     assert root.parent == ""

@@ -1,4 +1,4 @@
-"""What is measured: every instrument of the system, in one table from which docs/METRICS.md is made.
+"""What is measured: every instrument of the system, in one table from which docs/reference/metrics.md is made.
 
 Emits OpenTelemetry metrics by whatever provider `telemetry` has set; without one a measurement costs next to nothing.
 Model figures carry the names of the GenAI conventions, all others begin with `apex.`.
@@ -98,13 +98,15 @@ RETRIES: Final = _of(
     "planner-decision, perception",
     "second tries: `corrective` provider calls, `session` made again for perception",
 )
+FATES: Final = ("handled", "later", "skipped", "again", "dead", "bugs")
+"""Told from the beginning, with 0: a counter that first appears with its first count has grown for nobody."""
 MESSAGES: Final = _of(
     "apex.messages",
     "observed counter",
     "{message}",
     "fate",
     "all services",
-    "messages by fate: handled, later (delivered again), skipped, dead, bugs",
+    "messages by fate: handled, later (delivered again), skipped, again (handed back by the operator), dead, bugs",
 )
 PENDING: Final = _of(
     "apex.consumer.pending",
@@ -128,7 +130,7 @@ DEVICE_STATE: Final = _of(
     "{device}",
     "device state",
     "executor",
-    "1 for the state that a device is in: opening, ready, busy, waiting, quarantined",
+    "1 for the state that a device is in, 0 for the others: opening, ready, busy, waiting, quarantined",
 )
 
 INSTRUMENTS: Final = (
@@ -198,7 +200,7 @@ def observe(instrument: Instrument, values: Observe) -> None:
 
 
 def metrics_md() -> str:
-    """docs/METRICS.md."""
+    """docs/reference/metrics.md."""
     lines = [
         "# Metrics",
         "",

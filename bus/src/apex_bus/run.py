@@ -73,7 +73,7 @@ def run(identity: Identity, compose: Service) -> int:
     try:
         set_up_logging(identity, environ)
         telemetry.set_up(identity, environ)
-        metrics.observe(metrics.MESSAGES, lambda: [(count, {"fate": fate}) for fate, count in counters.items()])
+        metrics.observe(metrics.MESSAGES, lambda: [(counters[fate], {"fate": fate}) for fate in metrics.FATES])
         asyncio.run(_run(identity, compose, environ))
     except BusError as error:
         return _explain(identity, [error])

@@ -26,6 +26,8 @@ TRACEPARENT: Final = "traceparent"
 CAUSE: Final = "apex-cause"
 DESTINATION: Final = "messaging.destination.name"
 """On a link: the row of the subjects table by which the cause came."""
+_REFERENCE: Final = {"opentracing.ref_type": "child_of"}
+"""On a link to the root: Jaeger knows one reference to a span alone, and takes the link's for the parent's."""
 
 _LONGEST_REASON: Final = 500
 _preset_span_id: ContextVar[int | None] = ContextVar("preset_span_id", default=None)
@@ -124,14 +126,15 @@ def span(
     It is linked to `causes`, or to the span around it, or to what has arrived (`cause` are its headers where they
     are not those of the block). `begun_ns`, by the wall clock, where it began before the block.
     """
-    parent = trace.set_span_in_context(NonRecordingSpan(root_context(task)))
+    root = root_context(task)
+    parent = trace.set_span_in_context(NonRecordingSpan(root))
     begun_ns = begun_ns or time.time_ns()
     failure = "cancelled"
     with trace.get_tracer("apex").start_as_current_span(
         name,
         context=parent,
         kind=kind,
-        links=_links(cause, causes),
+        links=_links(cause, causes, root),
         attributes={"apex.task": task, **(attributes or {})},
         start_time=begun_ns,
         record_exception=False,
@@ -154,7 +157,7 @@ def mark_failed(current: Span, code: str, reason: str | None) -> None:
     current.set_status(StatusCode.ERROR, f"{code}: {reason}"[:_LONGEST_REASON] if reason else code)
 
 
-def _links(cause: Mapping[str, str] | None, causes: Sequence[Arrival]) -> list[Link]:
+def _links(cause: Mapping[str, str] | None, causes: Sequence[Arrival], root: SpanContext) -> list[Link]:
     around = trace.get_current_span()
     if not causes and around.is_recording():
         return [Link(around.get_span_context())]
@@ -163,15 +166,16 @@ def _links(cause: Mapping[str, str] | None, causes: Sequence[Arrival]) -> list[L
         causes = (Arrival("", cause),)
     elif not causes and arrived is not None:
         causes = (arrived,)
-    return [link for each in causes if (link := _link(each)) is not None]
+    return [link for each in causes if (link := _link(each, root)) is not None]
 
 
-def _link(arrival: Arrival) -> Link | None:
+def _link(arrival: Arrival, root: SpanContext) -> Link | None:
     context = parse_traceparent(arrival.headers.get(CAUSE))
     if context is None:
         return None
     row = pattern_of(arrival.subject)
-    return Link(context, {DESTINATION: row} if row else None)
+    reference = _REFERENCE if context.span_id == root.span_id else {}
+    return Link(context, {**reference, DESTINATION: row} if row else reference)
 
 
 _PATTERNS: Final = tuple(tuple(row.pattern.split(".")) for row in TABLE)

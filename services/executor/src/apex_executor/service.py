@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -19,11 +19,12 @@ from apex_executor.watch import Watch
 from apex_executor.worker import Worker
 from apex_schemas import subjects
 from apex_schemas.consumers import PLATFORM_POOLS, SHARED_CONSUMERS, pool_consumer
-from apex_schemas.devices import DeviceControl, SessionRequest
+from apex_schemas.devices import DeviceControl, DeviceState, SessionRequest
 
 log = logging.getLogger(__name__)
 
 _WATCHED_AT_ONCE = 32
+_STATES: Final[tuple[str, ...]] = get_args(DeviceState)
 
 
 async def compose(bus: Bus, environ: Mapping[str, str]) -> list[Coroutine[Any, Any, Any]]:
@@ -51,8 +52,13 @@ async def compose(bus: Bus, environ: Mapping[str, str]) -> list[Coroutine[Any, A
 
 
 def _states(workers: list[Worker]) -> list[tuple[float, dict[str, str]]]:
-    statuses = [worker.status() for worker in workers if worker.driving]
-    return [(1, {"device": status.device, "state": status.state}) for status in statuses]
+    """Every state that a device could be in, with 1 for the one that it is in: what is no longer told, a collector goes
+    on telling for minutes."""
+    return [
+        (float(worker.driving and worker.status().state == state), {"device": worker.config.alias, "state": state})
+        for worker in workers
+        for state in _STATES
+    ]
 
 
 def _endpoints(fleet: Fleet, queue: Queue) -> list[micro.Endpoint]:
