@@ -124,6 +124,9 @@ def test_an_image_runs_without_root_and_without_a_shell(member: str) -> None:
     started = re.findall(r"^(?:CMD|ENTRYPOINT|HEALTHCHECK .*CMD) (.*)$", last_stage, flags=re.MULTILINE)
     assert started
     assert all(each.startswith("[") for each in started)
+    (run,) = re.findall(r"^RUN (.*)$", last_stage, flags=re.MULTILINE)
+    assert run.endswith('["python", "-I", "/image/without-shells"]')
+    assert last_stage.index("RUN ") < last_stage.index("USER ")
 
 
 def test_building_an_image_names_no_package_index() -> None:

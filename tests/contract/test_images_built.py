@@ -26,6 +26,12 @@ _LIST = (
     "import importlib.metadata as m, json, os, sys;"
     "print(json.dumps({'user': os.getuid(), 'names': sorted({d.name for d in m.distributions()})}))"
 )
+_SHELLS = (
+    "import json, os, pathlib, shutil;"
+    "listed = [line for line in pathlib.Path('/etc/shells').read_text().splitlines() if line.startswith('/')];"
+    "named = ('sh', 'bash', 'dash', 'ash', 'busybox', 'zsh', 'ksh');"
+    "print(json.dumps([*filter(os.path.lexists, listed), *filter(shutil.which, named)]))"
+)
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +50,19 @@ def test_an_image_has_its_lock_and_its_members_and_nothing_else(image: str, memb
     assert answer["user"] == 10001
     locked = {name for name in pins(lock_of(member)) if applies(member, name)}
     assert names == locked | {"apex-schemas", "apex-bus", f"apex-{member}"}
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("image", IMAGES)
+def test_an_image_has_no_shell(image: str) -> None:
+    """So what runs in it needs none: the compose tests run the whole system with these images."""
+    run = ["docker", "run", "--rm", "--network=none", "--read-only"]
+    ask = [*run, "--entrypoint=python", image, "-I", "-c", _SHELLS]
+    assert json.loads(subprocess.run(ask, check=True, capture_output=True, text=True, timeout=60).stdout) == []
+    enter = subprocess.run(
+        [*run, "--entrypoint=/bin/sh", image, "-c", "true"], capture_output=True, timeout=60, check=False
+    )
+    assert enter.returncode == 127
 
 
 def applies(member: str, name: str) -> bool:
