@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,6 +117,13 @@ def test_the_finger_is_drawn_where_the_act_was_and_a_swipe_as_its_way() -> None:
     assert 'class="finger" cx="540" cy="300"' in tap
     swipe = wireframe(step(0, action="swipe", arguments={"start": {"x": 1, "y": 2}, "end": {"x": 3, "y": 4}}))
     assert 'class="way" x1="1" y1="2" x2="3" y2="4"' in swipe
+
+
+def test_an_act_without_an_effect_that_could_be_seen_says_so() -> None:
+    told = timeline(2)
+    first = msgspec.structs.replace(told.steps[0], effect_seen=False)
+    words = "".join(read(page(msgspec.structs.replace(told, steps=(first, told.steps[1])), NO_PRICES)).words)
+    assert words.count("no change on the screen") == 1
 
 
 def test_a_turn_without_a_screen_on_record_says_so() -> None:

@@ -99,8 +99,10 @@ def _turns(steps: Sequence[TimelineStep], money: Money) -> Iterator[str]:
         yield f'<h2><a href="#t{step.turn}">{step.turn}</a> {inline(step.page or "—")}</h2>'
         if step.rationale:
             yield block(step.rationale, "rationale")
-        outcome = "".join(word for word, _ in (*render.outcome(step), *render.effect(step)))
-        yield f'<p class="deed"><b>{inline(render.act(step))}</b> <span class="outcome">{inline(outcome)}</span></p>'
+        outcome = "".join(word for word, _ in render.outcome(step))
+        effect = "".join(f'<span class="effect">{word}</span>' for word, _ in render.effect(step))
+        deed, came = inline(render.act(step)), inline(outcome)
+        yield f'<p class="deed"><b>{deed}</b> <span class="outcome">{came}</span>{effect}</p>'
         if step.message and step.success is not True:
             yield block(step.message, "message")
         yield from _intent(step)
