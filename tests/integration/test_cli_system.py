@@ -130,7 +130,8 @@ async def test_a_task_that_waits_is_shown_listed_and_cancelled_by_its_first_digi
         second = (await _apex(stack, "submit", "turn on Bluetooth", "--device", "sim-1")).out.strip()
         shown = await _apex(stack, "show", first[:8])
         assert (shown.code, "queued" in shown.out, first in shown.out) == (0, True, True), shown.err
-        assert "waits for a phone in pool any, 0 before it" in shown.out
+        assert "waits for a phone in pool any, it is the next" in shown.out
+        assert "sim-1 waiting: paused by" in shown.out
         told = json.loads((await _apex(stack, "show", second, "--json")).out)
         assert told["summary"]["status"] == "queued"
         assert told["summary"]["queue"]["pool"] == "sim-1"
@@ -145,6 +146,8 @@ async def test_a_task_that_waits_is_shown_listed_and_cancelled_by_its_first_digi
             cancelled = await _apex(stack, "cancel", task[:10])
             assert (cancelled.code, f"asked to cancel {task}" in cancelled.out) == (0, True), cancelled.err
             await _until_listed(stack, task, "cancelled")
+        ended = await _apex(stack, "show", second)
+        assert "turn on Bluetooth" in ended.out, "what was asked for is known of a task that never began"
 
 
 async def test_what_cannot_be_cancelled_is_said_and_leaves_no_trace(stack: Stack) -> None:

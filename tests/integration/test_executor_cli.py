@@ -52,7 +52,10 @@ async def test_device_is_paused_shown_so_and_resumed(rig: Rig) -> None:
 
 
 async def test_queue_tells_how_many_are_before_a_task(rig: Rig) -> None:
+    nobody = await apex(rig, "queue")
+    assert (nobody.code, "no executor answers" in nobody.err) == (3, True)
     await rig.start()
+    await rig.state(DEVICE, "ready")
     assert (await apex(rig, "queue")).out == "nothing waits for a device\n"
     running = await rig.ask()
     await rig.started(running)

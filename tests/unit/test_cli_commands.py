@@ -3,10 +3,11 @@
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
 from apex_cli import __version__
-from apex_cli.app import OWN, main
+from apex_cli.app import OWN, apex, main
 
 NOWHERE = "nats://127.0.0.1:1"
 TASK = "0123456789abcdef0123456789abcdef"
@@ -31,6 +32,16 @@ def test_help_names_every_command_how_the_server_is_found_and_the_exit_codes(
 def test_every_command_has_a_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     assert "Usage: apex" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [*OWN, "demo", "up", "chaos"])
+def test_every_option_of_every_command_says_what_it_does(name: str) -> None:
+    command = apex.get_command(click.Context(apex), name)
+    assert command is not None
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    for each in (command, *below):
+        options = [parameter for parameter in each.params if isinstance(parameter, click.Option)]
+        assert [option.name for option in options if not option.help] == [], each.name
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from apex_cli.app import main
 from apex_cli.commands.advice import ADVICE, advice
-from apex_cli.commands.doctor import Finding, Named, _of_device, configured_devices, of_servers, of_tools
+from apex_cli.commands.doctor import Finding, Named, _of_device, configured_devices, of_servers, of_tools, simulated
+from apex_cli.place import RunningStack
 from apex_schemas.devices import DeviceStatus
 
 DOCS = Path(__file__).parents[2] / "docs" / "DEVICES.md"
@@ -55,6 +56,12 @@ def test_step_that_is_missing_is_named_with_what_to_do(
     found = wrong(machine(monkeypatch, tmp_path, HEALTHY | changed))
     assert list(found) == [step]
     assert do in found[step]
+
+
+def test_simulated_phones_of_a_running_stack_need_no_tools() -> None:
+    stack = RunningStack(pid=1, nats_url="nats://x", seed_file="/s", phone_url="http://p", logs="/l")
+    assert [(finding.step, finding.ok) for finding in simulated(stack) or ()] == [("tools", None)]
+    assert simulated(None) is None
 
 
 def test_tools_of_another_machine_are_not_looked_for_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

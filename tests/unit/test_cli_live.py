@@ -108,6 +108,7 @@ def test_what_is_neither_is_refused(text: str) -> None:
         moment_ms(text, 0)
 
 
+@pytest.mark.slow
 def test_a_timeline_of_two_hundred_turns_in_any_script_is_printed_whole() -> None:
     out = io.StringIO()
     told = timeline(200, rationale=LONG, label="شبكة الواي فاي 🙂", goal="شغّل الواي فاي")

@@ -165,7 +165,7 @@ async def test_a_task_on_its_way_from_the_queue_to_a_phone_is_looked_for_again()
 async def test_a_timeline_is_asked_for_by_a_beginning_and_is_none_for_what_waits() -> None:
     client = _client(queue=_waits(OTHER), record=[_recorded(ONE)])
     assert (await lookup.timeline(client, ONE[:5])).summary.task == ONE
-    with pytest.raises(NotBegun, match="waits for a phone in pool any, 0 before it"):
+    with pytest.raises(NotBegun, match="waits for a phone in pool any, it is the next"):
         await lookup.timeline(client, OTHER)
 
 

@@ -65,6 +65,7 @@ def test_the_prompt_text_is_what_a_model_is_shown(source: str, capsys: pytest.Ca
     assert capsys.readouterr().out.startswith("<screen app=")
 
 
+@pytest.mark.slow
 def test_a_scene_as_json_is_read_by_plan(
     source: str, tmp_path: Path, model_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +84,7 @@ def test_a_scene_as_json_is_read_by_plan(
     assert "a-key-that-no-output-may-hold" not in printed.out + printed.err
 
 
+@pytest.mark.slow
 def test_a_page_source_can_be_planned_on_at_once(
     source: str, model_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,6 +93,7 @@ def test_a_page_source_can_be_planned_on_at_once(
     assert "tap “Wi-Fi”" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_provider_that_refuses_ends_1_and_the_record_says_why(
     source: str, model_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

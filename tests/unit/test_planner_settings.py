@@ -102,8 +102,12 @@ print(sorted({{"anthropic", "openai"}} & set(sys.modules)))
     [
         ({"AI_PLANNER_ENABLED": "true"}, []),
         ({}, []),
-        ({"AI_PLANNER_ENABLED": "true", "AI_PLANNER_TRANSPORT": "direct", **DIRECT}, ["anthropic"]),
-        (
+        pytest.param(
+            {"AI_PLANNER_ENABLED": "true", "AI_PLANNER_TRANSPORT": "direct", **DIRECT},
+            ["anthropic"],
+            marks=pytest.mark.slow,  # an SDK takes seconds to be imported
+        ),
+        pytest.param(
             {
                 "AI_PLANNER_ENABLED": "true",
                 "AI_PLANNER_TRANSPORT": "direct",
@@ -112,6 +116,7 @@ print(sorted({{"anthropic", "openai"}} & set(sys.modules)))
                 "OPENAI_API_KEY": "k",
             },
             ["openai"],
+            marks=pytest.mark.slow,
         ),
     ],
 )

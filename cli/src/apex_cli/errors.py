@@ -67,8 +67,8 @@ class NotStored(CommandError):
 class NotFound(CommandError):
     exit_code = 4
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; `apex tasks` lists those that there are")
+    def __init__(self, what: str, look: str = "`apex tasks` lists those that there are") -> None:
+        super().__init__(f"{what}; {look}" if look else what)
 
 
 class BadInput(CommandError):

@@ -72,6 +72,7 @@ def as_row(found: Whereabouts) -> dict[str, Any]:
             "waits_s": request.waits_s,
             "left_s": request.left_s,
             "request_sequence": request.sequence,
+            "phones": found.phones,
         }
     elif found.why:
         row["reason"] = found.why
@@ -88,7 +89,7 @@ def task_table(tasks: Listed) -> Table:
             Text("queued", _QUEUED),
             "—",
             plain(f"pool {request.pool}"),
-            f"{found.before} before it",
+            f"{found.before} before it" if found.before else "next",
             Text(shortened(plain(found.goal), 80)),
         )
     for row in tasks.begun:
@@ -106,8 +107,8 @@ def shown_whereabouts(found: Whereabouts) -> RenderableType:
     if found.request is not None:
         request = found.request
         waits, left = render.age(request.waits_s), render.age(request.left_s)
-        longer = f"  it has waited for {waits}, and waits {left} longer at most; `apex devices` shows the phones"
-        lines.append(styled((longer, "dim")))
+        lines += [styled("  ", plain(phone)) for phone in found.phones or ("no phone serves this pool",)]
+        lines.append(styled((f"  it has waited for {waits}, and waits {left} longer at most", "dim")))
     else:
         lines.append(styled(("  the decision-log has nothing of it yet: ask again in a moment", "dim")))
     return Group(*lines)

@@ -15,6 +15,7 @@ import msgspec
 from apex_cli.client import Client
 from apex_cli.errors import Ambiguous, NotFound, NotReachable
 from apex_cli.text import plain, shortened
+from apex_schemas.devices import DeviceStatus
 from apex_schemas.ids import is_task_id
 from apex_schemas.queries import TasksQuery, TaskSummary, Timeline, WaitingRequest, WaitingRequests
 from apex_schemas.task import TaskFinished
@@ -29,8 +30,8 @@ Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 
 class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
-    """A task and where it is. `request` and `before` (how many come first in its pool) are of one that waits, `why` of
-    one that ended: its answer, or the reason."""
+    """A task and where it is. `request`, `before` (how many come first in its pool) and `phones` (the pool's, and what
+    each is at) are of one that waits, `why` of one that ended: its answer, or the reason."""
 
     task: str
     status: Status
@@ -39,6 +40,7 @@ class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     request: WaitingRequest | None = None
     before: int = 0
+    phones: tuple[str, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -56,7 +58,7 @@ class NotBegun(NotFound):
     """The task is known, and nothing of it is on record yet."""
 
     def __init__(self, found: Whereabouts) -> None:
-        super().__init__(f"nothing of task {found.task} is on record yet: {told(found)}")
+        super().__init__(f"nothing of task {found.task} is on record yet: {told(found)}", look="")
         self.found = found
 
 
@@ -78,7 +80,8 @@ def told(found: Whereabouts) -> str:
     match found.status:
         case "queued":
             pool = found.request.pool if found.request else "any"
-            return f"it waits for a phone in pool {pool}, {found.before} before it"
+            place = f"{found.before} before it" if found.before else "it is the next"
+            return f"it waits for a phone in pool {pool}, {place}"
         case "running":
             return f"it runs on {found.device}" if found.device else "it runs"
         case "succeeded" | "failed" | "cancelled":
@@ -155,10 +158,11 @@ async def _known(client: Client, wanted: str) -> Known:
             silent.append("an executor that has just started does not know yet all that waits: ask again in 20 s")
         if waiting.omitted:
             silent.append(f"{waiting.omitted} more wait than the executors tell one by one")
-        found |= {each.task: each for each in queued(waiting.waiting) if each.task.startswith(wanted)}
-    for task, device in devices:
-        if task.startswith(wanted):
-            found[task] = Whereabouts(task=task, status="running", device=device)
+        waits = (each for each in queued(waiting.waiting) if each.task.startswith(wanted))
+        found |= {each.task: msgspec.structs.replace(each, phones=_phones(each, devices)) for each in waits}
+    for status in devices:
+        if status.task and status.task.startswith(wanted):
+            found[status.task] = Whereabouts(task=status.task, status="running", device=status.device)
     if record is None:
         silent.append("the decision-log does not answer")
     found |= {each.task: of_summary(each) for each in record or () if each.task.startswith(wanted)}
@@ -168,16 +172,21 @@ async def _known(client: Client, wanted: str) -> Known:
     return Known(tasks=found, silent=tuple(silent))
 
 
-async def _asked_of_executors(client: Client) -> tuple[WaitingRequests | None, list[tuple[str, str]]]:
+def _phones(found: Whereabouts, devices: Iterable[DeviceStatus]) -> tuple[str, ...]:
+    pool = found.request.pool if found.request else "any"
+    serving = [each for each in devices if pool in ("any", each.platform, each.device, *each.pools)]
+    return tuple(f"{each.device} {each.state}" + (f": {each.reason}" if each.reason else "") for each in serving)
+
+
+async def _asked_of_executors(client: Client) -> tuple[WaitingRequests | None, list[DeviceStatus]]:
     """What waits, then who is busy: in the order in which a task goes, so that none slips through in between."""
     waiting = await client.waiting()
     if waiting is None:
         return None, []
     try:
-        devices = await client.devices()
+        return waiting, await client.devices()
     except NotReachable:
-        devices = []
-    return waiting, [(each.task, each.device) for each in devices if each.task]
+        return waiting, []
 
 
 async def _on_record(client: Client, wanted: str) -> tuple[TaskSummary, ...] | None:

@@ -69,7 +69,7 @@ async def _waiting(asked: Operator, wanted: str) -> Held:
         if status.task and status.task.startswith(wanted) and status.waiting_turn is not None
     ]
     if not found:
-        raise NotFound(f"no act of task {wanted} waits for approval; `apex devices` shows what does")
+        raise NotFound(f"no act of task {wanted} waits for approval", "`apex devices` shows what does")
     if len(found) > 1:
         raise Ambiguous(wanted, [held.task for held in found])
     return found[0]

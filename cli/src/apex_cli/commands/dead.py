@@ -64,7 +64,7 @@ class Gone(NotFound):
 @click.group(invoke_without_command=True)
 @click.option("--service", help="Only this service's.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True, help="The latest so many.")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 @click.pass_context
 def dead(ctx: click.Context, service: str | None, limit: int, as_json: bool) -> None:
     """Messages that could not be handled: which, by whom, and why. `again` has one handled once more.
@@ -89,7 +89,7 @@ def dead(ctx: click.Context, service: str | None, limit: int, as_json: bool) -> 
 
 @dead.command()
 @click.argument("numbers", metavar="NUMBER...", type=click.IntRange(1), nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 def again(numbers: tuple[int, ...], as_json: bool) -> None:
     """Have the messages of dead letters, by their NUMBER in `apex dead`, handled once more by who gave them up.
 

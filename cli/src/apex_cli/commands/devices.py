@@ -32,7 +32,7 @@ def _json(value: Any) -> None:
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 @click.pass_context
 def devices(ctx: click.Context, as_json: bool) -> None:
     """The phones: state, session, which task each is on, who drives it. `pause` and `resume` one.
@@ -93,9 +93,8 @@ def _say(device: str, word: DeviceControl) -> DeviceStatus:
         try:
             reply = await asked.bus.request(subjects.control(device), msgspec.json.encode(word), timeout_s=_CONTROL_S)
         except Transient as error:
-            raise NotFound(
-                f"no executor drives {device} ({error}); `apex devices` lists those that are driven"
-            ) from error
+            look = "`apex devices` lists those that are driven"
+            raise NotFound(f"no executor drives {device} ({error})", look) from error
         return msgspec.json.decode(reply, type=DeviceStatus)
 
     return operator.run(work)
@@ -103,7 +102,7 @@ def _say(device: str, word: DeviceControl) -> DeviceStatus:
 
 @click.command()
 @click.argument("task", required=False, callback=task_id)
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 def queue(task: str | None, as_json: bool) -> None:
     """The requests that wait for a phone, in the order of each pool; with TASK: how many are before it."""
     place = find(os.environ, clone())
@@ -125,7 +124,7 @@ def queue(task: str | None, as_json: bool) -> None:
 
 def _place(found: Whereabouts) -> None:
     if found.request is None:
-        raise NotFound(f"task {found.task} does not wait: {told(found)}")
+        raise NotFound(f"task {found.task} does not wait: {told(found)}", look="")
     own = found.request
     click.echo(
         f"{found.before} before it in pool {own.pool}; it waits for {own.waits_s} s, and {own.left_s} s longer at most"

@@ -21,7 +21,7 @@ from apex_bus.errors import BusError
 from apex_cli import client
 from apex_cli.commands.advice import advice
 from apex_cli.errors import ChecksFailed, CommandError
-from apex_cli.place import clone, find
+from apex_cli.place import RunningStack, clone, find, running_stack
 from apex_cli.text import plain
 from apex_schemas.devices import DeviceStatus
 
@@ -69,16 +69,23 @@ def run_tool(*words: str) -> str | None:
 
 @click.command()
 @click.option("--devices-file", type=click.Path(dir_okay=False), help="Default: EXECUTOR_DEVICES_FILE.")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 def doctor(devices_file: str | None, as_json: bool) -> None:
     """Check each step from a phone on USB to a first task, and say what to do. Changes nothing.
 
-    Devices are those of EXECUTOR_DEVICES and of the file, as the executor reads them.
+    Devices are those of EXECUTOR_DEVICES and of the file, as the executor reads them. Where none are named and an
+    `apex up` runs in this clone, its simulated phones need no tools, and none are looked for.
     """
     environ = {**os.environ, **({"EXECUTOR_DEVICES_FILE": devices_file} if devices_file else {})}
     findings: list[Finding] = []
     devices, configured = configured_devices(environ)
-    for finding in (configured, *of_tools(devices, run_tool), *of_servers(devices, status_of), *of_system(devices)):
+    tools = simulated(running_stack(clone())) if not devices else None
+    for finding in (
+        configured,
+        *(tools or of_tools(devices, run_tool)),
+        *of_servers(devices, status_of),
+        *of_system(devices),
+    ):
         findings.append(finding)
         if not as_json:
             _show(finding)
@@ -112,6 +119,14 @@ def configured_devices(environ: Mapping[str, str]) -> tuple[list[Named], Finding
         do = "set EXECUTOR_DEVICES or EXECUTOR_DEVICES_FILE here as for the executor, to have its devices checked"
         return [], Finding(step, None, "none named in this shell", do)
     return named, Finding(step, True, ", ".join(device.alias for device in named))
+
+
+def simulated(stack: RunningStack | None) -> list[Finding] | None:
+    """In place of the tools, where none are needed: what is driven are the simulated phones of an `apex up`."""
+    if stack is None:
+        return None
+    do = "for phones of your own, name them here as for the executor, and run this again"
+    return [Finding("tools", None, "not needed for the simulated phones of the running apex up", do)]
 
 
 def of_tools(devices: list[Named], run: Run) -> Iterator[Finding]:

@@ -77,7 +77,7 @@ def perceive(
 @click.command()
 @click.option("--scene", "file", type=click.Path(path_type=Path), required=True, metavar="FILE",
               help="A Scene as JSON, or a page source.")  # fmt: skip
-@click.option("--goal", required=True)
+@click.option("--goal", required=True, help="What is to be done.")
 @click.option("--provider", type=click.Choice(["anthropic", "openai"]), help="Default: AI_PLANNER_PROVIDER.")
 @click.option("--model", help="Default: AI_PLANNER_MODEL.")
 @click.option("--base-url", metavar="URL", help="Of a server that speaks the provider's API.")

@@ -38,7 +38,7 @@ class DecisionsDiffer(CommandError):
 @click.option("--model", help="The model to ask; default: AI_PLANNER_MODEL.")
 @click.option("--base-url", metavar="URL", help="Of a server that speaks the provider's API.")
 @click.option("--turn", type=click.IntRange(0), help="Only this turn.")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 def replay(
     task: str, provider: str | None, model: str | None, base_url: str | None, turn: int | None, as_json: bool
 ) -> None:
@@ -50,7 +50,9 @@ def replay(
     records = [each for each in operator.run(lambda asked: _records(asked, task)) if turn in (None, each.key.turn)]
     if not records:
         of_turn = "" if turn is None else f" of turn {turn}"
-        raise NotFound(f"no provider call{of_turn} of task {task} is recorded")
+        raise NotFound(
+            f"no provider call{of_turn} of task {task} is recorded", f"`apex show {task[:8]}` tells its turns"
+        )
     given = {"AI_PLANNER_PROVIDER": provider, "AI_PLANNER_MODEL": model, "AI_PLANNER_BASE_URL": base_url}
     asked = {name: value for name, value in given.items() if value}
     found = _asked_again(records, asked) if asked else _parsed_again(records)

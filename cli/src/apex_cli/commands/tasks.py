@@ -70,7 +70,7 @@ def _as_json(value: Any) -> None:
 @click.option("--follow", "-f", is_flag=True, help="Watch it until it ends; the exit code tells how.")
 @click.option("--pool", default="any", show_default=True, help="any, a platform (android, ios), or a device.")
 @click.option("--device", help="The one device that may take it; the same as --pool DEVICE.")
-@click.option("--max-turns", type=click.IntRange(1, 200), default=30, show_default=True)
+@click.option("--max-turns", type=click.IntRange(1, 200), default=30, show_default=True, help="Then it fails.")
 @click.option("--timeout", type=click.IntRange(5, 86_400), default=1_800, show_default=True, metavar="SECONDS",
               help="From the start on a device.")  # fmt: skip
 @click.option("--app", "apps", multiple=True, metavar="PACKAGE", help="May be acted in; repeat it, com.bank.* is fine. "
@@ -205,18 +205,18 @@ async def _last_or(client: Client, task: str | None) -> tuple[Timeline, int]:
     except NotFound:
         if not requests:
             raise
-        raise NotBegun(lookup.queued(requests)[-1]) from None
+        raise NotBegun(await lookup.find(client, requests[-1].task)) from None
     return last, sum(each.sequence > (last.summary.request_sequence or 0) for each in requests)
 
 
 @click.command()
-@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True)
-@click.option("--status", type=click.Choice(STATUSES))
-@click.option("--device")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="The newest so many.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only these; queued ones wait for a phone.")
+@click.option("--device", metavar="ALIAS", help="Only those on this phone, or that wait for it alone.")
 @click.option("--goal", metavar="TEXT", help="Whose goal holds TEXT, in any case.")
 @click.option("--failure", metavar="TEXT", help="Whose reason of failure holds TEXT, such as a code.")
 @click.option("--since", metavar="WHEN", help="Begun since: 30m, 12h, 7d, or a date such as 2026-11-30T08:00.")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON; what waits has a field `queue`.")
 def tasks(
     limit: int,
     status: str | None,
@@ -245,7 +245,7 @@ def tasks(
 
 @click.command()
 @click.argument("task", callback=task_id)
-@click.option("--reason", default="cancelled by the client", show_default=True)
+@click.option("--reason", default="cancelled by the client", show_default=True, help="Kept with the task's end.")
 def cancel(task: str, reason: str) -> None:
     """End TASK, an id or its first digits. An act that is under way on the phone is not taken back.
 

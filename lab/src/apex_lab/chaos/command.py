@@ -26,9 +26,9 @@ class ChaosFailed(CommandError):
 
 
 @click.command()
-@click.option("--minutes", type=click.FloatRange(0.2, 1_440), default=2.0, show_default=True)
+@click.option("--minutes", type=click.FloatRange(0.2, 1_440), default=2.0, show_default=True, help="Of trouble.")
 @click.option("--seed", type=int, help="Of the trouble and the load. Default: a new one, which is printed.")
-@click.option("--phones", type=click.IntRange(1, 50), default=5, show_default=True)
+@click.option("--phones", type=click.IntRange(1, 50), default=5, show_default=True, help="Simulated phones.")
 @click.option("--json", "as_json", is_flag=True, help="The account as JSON; progress goes to the error output.")
 @click.option("--directory", type=click.Path(path_type=Path), help="Where its files go. Default: .apex/chaos.")
 def chaos(minutes: float, seed: int | None, phones: int, as_json: bool, directory: Path | None) -> None:

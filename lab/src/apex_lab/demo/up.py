@@ -19,11 +19,11 @@ from apex_lab.stack.services import MODULES, SCRIPTED_MODEL, Model, Provider
 from apex_schemas.subjects import Identity
 
 HOW_TO_USE: Final = """
-  apex submit "turn on Wi-Fi and report the network name" --follow
-  apex show          the last task, turn by turn
-  apex report        the same as one page for a browser
-  apex tasks         all tasks
-  apex devices       the phones
+  ./apex submit "turn on Wi-Fi and report the network name" --follow
+  ./apex show          the last task, turn by turn
+  ./apex report        the same as one page for a browser
+  ./apex tasks         all tasks
+  ./apex devices       the phones
 
 or any NATS client, as the guest:
   nats req --server {nats} request.any '{{"goal": "turn on Wi-Fi"}}'
@@ -34,7 +34,7 @@ logs:                {logs}
 Ctrl-C ends everything."""
 PLAN: Final = """
 one decision of the scripted model on a saved screen:
-  apex plan --scene FILE --goal "turn on Wi-Fi" --model {model} --base-url {url}
+  ./apex plan --scene FILE --goal "turn on Wi-Fi" --model {model} --base-url {url}
 """
 
 

@@ -42,6 +42,10 @@ class Queue:
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
 
+    def goal(self, task: str) -> str:
+        """What a request that waits asks for, shortened; nothing where this executor has not seen it."""
+        return self._seen[task].goal if task in self._seen else ""
+
     def forget(self, task: str) -> None:
         self._seen.pop(task, None)
 

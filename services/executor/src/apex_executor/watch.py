@@ -193,7 +193,8 @@ class Watch:
             return Done()
         reason = _cancel_reason(delivery.data)
         if newest is None:
-            await self._endings.refuse(task, reason, goal="", status="cancelled", stage="client")
+            goal = self.queue.goal(task)
+            await self._endings.refuse(task, reason, goal=goal, status="cancelled", stage="client")
         else:
             goal = (await self._log.started(newest.slot.device, task)).request.goal
             await self._endings.end(newest, status="cancelled", reason=reason, stage="client", goal=goal)
