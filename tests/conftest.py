@@ -1,11 +1,12 @@
-"""What holds for every test: no provider, telemetry or apex setting of the shell reaches it, and what could not run
-because something is missing on this machine is named at the end.
+"""What holds for every test: no provider, telemetry or apex setting of the shell reaches it, and none is decided by
+speed. What could not run because something is missing on this machine is named at the end.
 """
 
 import os
 
 import components
 import pytest
+from hypothesis import settings
 
 SCRUBBED = ("ANTHROPIC_", "OPENAI_", "OTEL_", "AI_PLANNER_", "APEX_", "EXECUTOR_", "PERCEPTION_", "DECISION_LOG_")
 KEPT = "APEX_TEST_"
@@ -13,6 +14,11 @@ KEPT = "APEX_TEST_"
 # At import, so that nothing that a test module reads while it is collected sees them either.
 for _name in [name for name in os.environ if name.startswith(SCRUBBED) and not name.startswith(KEPT)]:
     del os.environ[_name]
+
+# Property tests are not decided by speed either; a hang is ended by pytest-timeout. The rest is as Hypothesis has it,
+# which knows CI by itself.
+settings.register_profile("unhurried", settings(), deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.hookimpl(trylast=True)

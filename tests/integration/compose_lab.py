@@ -3,19 +3,14 @@
 import json
 import os
 import secrets
-import socket
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from apex_lab.embedded.process import free_port
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ("docker-compose.yml", "deploy/compose.ci.yml")
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -19,10 +20,11 @@ from pathlib import Path
 
 from apex_lab.embedded.errors import DidNotStart, FolderInUse
 
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 POLL_SECONDS = 0.01
 LOG_TAIL_BYTES = 2_000
+_PORTS = range(20_000, 32_000)
 
 _WATCH = """
 while read -r _; do :; done
@@ -183,7 +185,13 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A TCP port of the loopback interface that nobody listens on now.
+
+    Below those that systems give to outgoing connections: one of these could take the port of a server that is down
+    for a moment, to be started again.
+    """
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
