@@ -85,11 +85,23 @@ def test_a_scene_as_json_is_read_by_plan(
 
 
 @pytest.mark.slow
-def test_a_page_source_can_be_planned_on_at_once(
-    source: str, model_url: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("provider", "model", "path"),
+    [("anthropic", "scripted-current", ""), ("openai", "scripted-compatible", "/v1")],
+)
+def test_a_page_source_can_be_planned_on_at_once_and_the_scripted_model_needs_no_key(
+    provider: str,
+    model: str,
+    path: str,
+    source: str,
+    model_url: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    words = ["plan", "--scene", source, "--goal", "turn on Wi-Fi", "--model", "scripted-current"]
-    assert main([*words, "--base-url", model_url]) == 0
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AI_PLANNER_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    words = ["plan", "--scene", source, "--goal", "turn on Wi-Fi", "--provider", provider, "--model", model]
+    assert main([*words, "--base-url", f"{model_url}{path}"]) == 0
     assert "tap “Wi-Fi”" in capsys.readouterr().out
 
 

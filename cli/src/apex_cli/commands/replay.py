@@ -137,4 +137,4 @@ def _decision(reply: DecisionReply) -> str:
 def _sum(found: "list[Replayed]") -> RenderableType:
     counts = {verdict: sum(each.verdict == verdict for each in found) for verdict in _STYLE}
     said = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in counts.items() if count)
-    return styled((f"{len(found)} provider calls: {said}", "dim"))
+    return styled((f"{len(found)} provider call{'' if len(found) == 1 else 's'}: {said}", "dim"))
