@@ -5,6 +5,7 @@ reaches the model as a code. The phone's true state is the judge of what was don
 import pytest
 from integration.appium_phone import labelled, target_of
 from integration.sim_phone import OpenSim, SimPhone
+from msgspec import structs
 from selenium.common.exceptions import WebDriverException
 from urllib3.exceptions import HTTPError
 
@@ -189,11 +190,13 @@ async def test_what_lies_under_a_dialog_that_came_up_since_is_not_touched(
 ) -> None:
     phone = await open_sim(platform)
     await phone.act(LaunchApp(app="Settings"))
-    battery = labelled(await phone.scene(), "Battery")
+    seen = await phone.scene()
+    battery = labelled(seen, "Battery")
     assert battery.tap_point is not None
     await phone.faults(popup=True)
     await phone.act(Scroll(direction="up"))  # it comes before this one reaches the screen
-    refused = await failure_of(phone, Tap(at=battery.tap_point), target_of(battery))
+    target = structs.replace(target_of(battery), app=seen.app)
+    refused = await failure_of(phone, Tap(at=battery.tap_point), target)
     assert isinstance(refused, ActRefused)
     assert refused.code == "OCCLUDED"
 

@@ -105,7 +105,8 @@ def acting(phone: Phone) -> list[Node]:
     """The widgets that do something when touched, in windows that a page source shows, inside opaque surfaces not."""
     ios = phone.platform == "iOS"
     found: list[Node] = []
-    for window in phone.screen().windows:
+    screen = phone.screen()
+    for window in screen.windows if ios else screen.told:
         if window.kind == "keyboard" or (ios and (window.kind == "bar" or window.package != phone.package)):
             continue
         ahead = [window.root]

@@ -1,10 +1,10 @@
 """A target found again at the moment of acting: followed when it moved alone, refused when it is gone or unclear."""
 
-from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from appium.webdriver.common.appiumby import AppiumBy
+from executor_phone import AT, SEEN, FakePhone, box, point, target
 from selenium.common.exceptions import (
     InvalidSelectorException,
     InvalidSessionIdException,
@@ -14,67 +14,9 @@ from selenium.common.exceptions import (
 
 from apex_executor.errors import ActRefused
 from apex_executor.locators import locator
-from apex_executor.phone import Phone
-from apex_executor.settings import DeviceConfig
-from apex_executor.targets import point_now
 from apex_schemas.devices import Platform
-from apex_schemas.geometry import Bounds, Point, Size
+from apex_schemas.geometry import Bounds, Point
 from apex_schemas.steps import Target
-
-SEEN = Bounds(left=0, top=100, right=200, bottom=200)
-AT = Point(x=150, y=120)
-
-
-def box(left: int, top: int, right: int = 0, bottom: int = 0) -> Bounds:
-    return Bounds(left=left, top=top, right=right or left + 200, bottom=bottom or top + 100)
-
-
-def target(role: str = "button", **fields: Any) -> Target:
-    fields = {"resource_id": "a:id/x", "bounds": SEEN, **fields}
-    return Target(element="e1", role=role, label="Save", **fields)
-
-
-class FakePhone:
-    """Answers look-ups from a table: what is not in it is not on the screen; an exception is raised as a driver does.
-
-    `bounds` that are an exception stand for an element that went away before it was measured.
-    """
-
-    def __init__(
-        self,
-        found: dict[str, Any] | Exception,
-        *,
-        platform: Platform = "android",
-        web: bool = False,
-        windows: list[Any] | None = None,
-        page: Any = None,
-    ) -> None:
-        self.config = DeviceConfig(alias="a", url="http://a", platform=platform)
-        self.found, self.web = found, web
-        self.dialect, self.scale = ("web" if web else platform), 2.0
-        self.windows, self.lists_windows, self.page = windows, windows is not None, page
-        self.asked: list[str] = []
-
-    def find(self, by: str, value: str) -> Sequence[Any]:
-        self.asked.append(value)
-        if isinstance(self.found, Exception):
-            raise self.found
-        return next((places for part, places in self.found.items() if part in value), [])
-
-    def script(self, text: str, **_: Any) -> Any:
-        return self.windows if text.startswith("mobile:") else self.page
-
-    def screen(self) -> Size:
-        return Size(width=1_000, height=2_000)
-
-    def bounds_of(self, element: Any) -> Bounds:
-        if isinstance(element, Exception):
-            raise element
-        return element
-
-
-def point(phone: FakePhone, sought: Target | None) -> Point:
-    return point_now(cast(Phone, phone), sought, AT)
 
 
 @pytest.mark.parametrize(
@@ -102,9 +44,14 @@ def test_android_target_is_looked_up_by_what_identifies_it(fields: dict[str, Any
         ({}, 'name == "a:id/x"'),
         ({"class_name": "XCUIElementTypeCell"}, 'type == "XCUIElementTypeCell" AND name == "a:id/x"'),
         ({"resource_id": None, "description": 'say "hi"'}, 'name == "say \\"hi\\""'),
+        ({"description": "Bob"}, 'name == "a:id/x" AND label == "Bob"'),
+        ({"description": "a:id/x"}, 'name == "a:id/x"'),
+        ({"resource_id": None, "description": "Bob", "text": "1"}, 'name == "Bob"'),
     ],
 )
-def test_ios_target_is_looked_up_by_its_name(fields: dict[str, Any], query: str) -> None:
+def test_ios_target_is_looked_up_by_its_name_and_the_label_that_tells_rows_apart(
+    fields: dict[str, Any], query: str
+) -> None:
     assert locator(target(**fields), platform="ios") == (AppiumBy.IOS_PREDICATE, query)
 
 
@@ -191,53 +138,6 @@ def test_element_that_goes_away_while_it_is_measured_is_gone() -> None:
 def test_other_errors_of_the_driver_are_not_taken_for_absence() -> None:
     with pytest.raises(InvalidSessionIdException):
         point(FakePhone(InvalidSessionIdException("m")), target())
-
-
-def window(package: str, bounds: Bounds) -> dict[str, Any]:
-    rect = {"left": bounds.left, "top": bounds.top, "right": bounds.right, "bottom": bounds.bottom}
-    return {"packageName": package, "rect": rect}
-
-
-WHOLE = box(0, 0, 1_000, 2_000)
-
-
-@pytest.mark.parametrize(
-    ("windows", "over"),
-    [
-        ([window("com.other", WHOLE), window("a", WHOLE)], "a window of com.other"),
-        ([window("com.other", box(0, 1_000, 1_000, 2_000)), window("a", WHOLE)], None),  # a keyboard, further down
-        ([window("com.android.systemui", WHOLE), window("a", WHOLE)], None),
-        ([window("a", WHOLE), window("com.other", WHOLE)], None),
-        ([window("com.other", WHOLE)], None),  # the app is not there: that is for the look-up to say
-        ([{"packageName": None, "rect": None}, window("a", WHOLE)], None),
-    ],
-)
-def test_target_under_another_apps_window_is_refused(windows: list[Any], over: str | None) -> None:
-    phone = FakePhone({"a:id/x": [SEEN]}, windows=windows)
-    if over is None:
-        assert point(phone, target()) == AT
-        return
-    with pytest.raises(ActRefused, match=f"OCCLUDED: button 'Save' lies under {over} now"):
-        point(phone, target())
-
-
-def test_target_behind_a_dialog_of_the_system_is_refused_where_windows_are_not_told() -> None:
-    phone = FakePhone({"a:id/x": [SEEN], "permissioncontroller": [WHOLE]})
-    with pytest.raises(ActRefused, match=r"OCCLUDED.*a dialog of com\.android\.permissioncontroller"):
-        point(phone, target())
-    within = target(resource_id="com.android.permissioncontroller:id/allow")
-    with pytest.raises(ActRefused, match="STALE_SCENE"):
-        point(FakePhone({"packageName": [WHOLE]} | {"id/allow": []}), within)
-
-
-@pytest.mark.parametrize(("alert", "covered"), [(box(0, 50, 500, 500), False), (box(0, 500, 500, 900), True)])
-def test_what_is_not_in_the_alert_that_is_up_is_refused_on_ios(alert: Bounds, covered: bool) -> None:
-    phone = FakePhone({"Alert": [alert], "name": [SEEN]}, platform="ios")
-    if not covered:
-        assert point(phone, target()) == AT
-        return
-    with pytest.raises(ActRefused, match=r"OCCLUDED.*an alert"):
-        point(phone, target())
 
 
 def test_target_that_has_moved_out_of_sight_is_refused() -> None:

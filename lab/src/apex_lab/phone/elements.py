@@ -20,8 +20,7 @@ async def _search(call: Call, within: View | None) -> tuple[Locator, list[View]]
     deadline = time.monotonic() + session.implicit_ms / 1000
     await settle(session)
     while True:
-        snapshot = session.phone.snapshot(all_windows=session.all_windows)
-        found = find(snapshot, locator, session.phone.package, within)
+        found = find(session.snapshot(locator), locator, session.phone.package, within)
         if found or time.monotonic() >= deadline:
             return locator, found
         await asyncio.sleep(0.05)
@@ -42,7 +41,7 @@ async def find_all(call: Call) -> object:
 
 
 async def active_element(call: Call) -> object:
-    snapshot = call.session.phone.snapshot(all_windows=call.session.all_windows)
+    snapshot = call.session.snapshot()
     for element, view in snapshot.views.items():
         if "true" in (element.get("focused", ""), element.get("hasKeyboardFocus", "")):
             return {ELEMENT_KEY: call.session.hand_out(view, None)}
@@ -105,6 +104,8 @@ async def get_attribute(call: Call) -> object:
             raise InvalidSelector(
                 f"The attribute '{name}' is unknown. Valid attribute names are: {', '.join(sorted(IOS_KNOWN))}"
             )
+        if name == "hittable":
+            return str(call.session.phone.hit(call.view())).lower()
         return element.get(name, "") or None
     wanted = name if element.get(name, "") else ALIASES.get(name, name)
     value = element.get(wanted, "")

@@ -7,8 +7,8 @@ from typing import Protocol
 from apex_lab.phone.acts import ActLog
 from apex_lab.phone.device import Platform
 from apex_lab.phone.faults import Faults
-from apex_lab.phone.geometry import Point, Rect
-from apex_lab.phone.views import Snapshot, View
+from apex_lab.phone.geometry import Point
+from apex_lab.phone.views import Snapshot, View, WindowInfo
 
 
 class Handset(Protocol):
@@ -99,8 +99,12 @@ class Handset(Protocol):
         """What is installed: package or bundle id → label."""
         ...
 
-    def windows(self) -> list[tuple[str, Rect]]:
-        """Package and place of each window on the screen, uppermost first."""
+    def windows(self) -> list[WindowInfo]:
+        """The windows that Android tells of, uppermost first."""
+        ...
+
+    def hit(self, view: View) -> bool:
+        """Whether a touch in the middle of a view reaches it: XCUITest's `hittable`."""
         ...
 
     def popup(self) -> None:

@@ -12,6 +12,7 @@ from apex_lab.phone.views import Snapshot, View
 from apex_lab.phone.xmltree import literal, xpath
 
 _CALL = re.compile(r"""\.?(\w+)\(\s*(?:"((?:[^"\\]|\\.)*)"|(true|false|\d+))?\s*\)""")
+_PARTS = re.compile(r"""(?:"(?:[^"\\]|\\.)*"|[^;"])+""")
 _TEXTS = {"text": "@text", "description": "@content-desc", "className": "@class", "packageName": "@package"}
 _FLAGS = ("checkable", "checked", "clickable", "enabled", "focusable", "focused", "scrollable", "selected")
 
@@ -41,7 +42,15 @@ def check_strategy(locator: Locator, platform: Platform) -> None:
 
 def find(snapshot: Snapshot, locator: Locator, package: str, within: View | None = None) -> list[View]:
     """The views that a locator finds, in document order; raises InvalidSelector."""
-    expression, nth = _expression(locator, package)
+    if locator.using == "-android uiautomator":
+        chosen = _ui_selectors(locator.value)
+    else:
+        chosen = [(_expression(locator, package), None)]
+    found = [view for expression, nth in chosen for view in _chosen(snapshot, expression, nth, within)]
+    return list({id(view): view for view in found}.values())
+
+
+def _chosen(snapshot: Snapshot, expression: str, nth: int | None, within: View | None) -> list[View]:
     start = within.element if within is not None else snapshot.root
     if within is not None and expression.startswith("//"):
         expression = f".{expression}"
@@ -49,26 +58,30 @@ def find(snapshot: Snapshot, locator: Locator, package: str, within: View | None
     return found if nth is None else found[nth : nth + 1]
 
 
-def _expression(locator: Locator, package: str) -> tuple[str, int | None]:
+def _expression(locator: Locator, package: str) -> str:
     value = locator.value
     match locator.using:
         case "xpath":
-            return value, None
+            return value
         case "name":
-            return f"//*[@name={literal(value)}]", None
+            return f"//*[@name={literal(value)}]"
         case "id":
             full = value if ":id/" in value else f"{package}:id/{value}"
-            return f"//*[@resource-id={literal(full)} or @resource-id={literal(value)} or @name={literal(value)}]", None
+            return f"//*[@resource-id={literal(full)} or @resource-id={literal(value)} or @name={literal(value)}]"
         case "accessibility id":
-            return f"//*[@content-desc={literal(value)} or @name={literal(value)}]", None
+            return f"//*[@content-desc={literal(value)} or @name={literal(value)}]"
         case "class name":
-            return f"//*[@class={literal(value)} or @type={literal(value)}]", None
-        case "-android uiautomator":
-            return _ui_selector(value)
+            return f"//*[@class={literal(value)} or @type={literal(value)}]"
         case "-ios predicate string":
-            return f"//*[@type][{condition(value)}]", None
+            return f"//*[@type][{condition(value)}]"
         case _:
             raise InvalidSelector(f"Locator Strategy '{locator.using}' is not supported for this session")
+
+
+def _ui_selectors(text: str) -> list[tuple[str, int | None]]:
+    """Several of them stand behind one another, with ``;`` between."""
+    parts = [part for part in _PARTS.findall(text) if part.strip()]
+    return [_ui_selector(part) for part in parts or [text]]
 
 
 def _ui_selector(text: str) -> tuple[str, int | None]:
@@ -76,7 +89,7 @@ def _ui_selector(text: str) -> tuple[str, int | None]:
     head = re.match(r"\s*new\s+UiSelector\(\)", text)
     if head is None:
         raise InvalidSelector(f"Could not parse expression `{text}`: only `new UiSelector()...` is understood here")
-    rest = text[head.end() :].strip().rstrip(";")
+    rest = text[head.end() :].strip()
     conditions: list[str] = []
     nth: int | None = None
     at = 0

@@ -92,7 +92,7 @@ class Looks:
         screen, device, apps = self.screen(), self._phone.device, self._phone.running
         landscape, size = self._phone.landscape, device.size(self._phone.landscape)
         if device.platform == "Android" and all_windows:
-            return android(screen.windows, self.toast, int(landscape), size)
+            return android(screen.told, self.toast, int(landscape), size)
         if self._snapshot is None and device.platform == "Android":
             self._snapshot = android((screen.active,), self.toast, int(landscape), size)
         elif self._snapshot is None:

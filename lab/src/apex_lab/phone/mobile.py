@@ -11,7 +11,7 @@ from apex_lab.phone.commands import Call, at
 from apex_lab.phone.device import Platform
 from apex_lab.phone.errors import InvalidArgument, UnknownCommand, UnknownError, UnsupportedOperation
 from apex_lab.phone.geometry import Point, Rect
-from apex_lab.phone.views import View
+from apex_lab.phone.views import View, WindowInfo
 
 ACTING = frozenset(
     {
@@ -85,7 +85,8 @@ async def _run(method: str, call: Call) -> object:
         case "listApps":
             return {name: _about(phone.platform, label) for name, label in phone.apps().items()}
         case "listWindows":
-            return [_window(n, package, rect) for n, (package, rect) in enumerate(phone.windows())]
+            windows = phone.windows()
+            return [_window(len(windows) - n, window) for n, window in enumerate(windows)]
         case "backgroundApp":
             return await _background(call)
         case "getCurrentPackage":
@@ -172,10 +173,28 @@ def _about(platform: Platform, label: str) -> dict[str, str]:
     return {"CFBundleDisplayName": label, "CFBundleName": label} if platform == "iOS" else {}
 
 
-def _window(number: int, package: str, rect: Rect) -> dict[str, object]:
-    left, top, right, bottom = rect
-    place = {"left": left, "top": top, "right": right, "bottom": bottom}
-    return {"windowId": number, "packageName": package, "rect": place, "layer": -number, "title": None}
+_WINDOW_TYPES = {"keyboard": 2, "bar": 3, "overlay": 3}
+"""AccessibilityWindowInfo's TYPE_INPUT_METHOD and TYPE_SYSTEM; else TYPE_APPLICATION."""
+
+
+def _window(layer: int, window: WindowInfo) -> dict[str, object]:
+    left, top, right, bottom = window.rect
+    return {
+        "windowId": layer,
+        "displayId": 0,
+        "physicalDisplayId": None,
+        "virtualDisplayId": None,
+        "rect": {"left": left, "top": top, "right": right, "bottom": bottom},
+        "packageName": window.package,
+        "screenshot": None,
+        "type": _WINDOW_TYPES.get(window.kind, 1),
+        "title": None,
+        "layer": layer,
+        "isAccessibilityFocused": False,
+        "isActive": window.active,
+        "isFocused": window.active,
+        "isInPictureInPictureMode": False,
+    }
 
 
 def _installed(call: Call) -> str:

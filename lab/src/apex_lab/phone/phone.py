@@ -2,7 +2,8 @@
 
 Everything seen of it is made from one list of placed windows, rebuilt when something changed: page source, picture
 and hit test cannot disagree. On Android the page source holds the active window alone; status bar, overlays and
-keyboard are on the picture, take touches, and join the page source only with the setting `enableMultiWindows`. On iOS
+keyboard are on the picture, take touches, and join the page source only with the setting `enableMultiWindows`. What
+lies under a dialog is on the picture alone. On iOS
 it holds all windows of the app in front, and the keyboard.
 """
 
@@ -18,14 +19,14 @@ from apex_lab.phone.apps import APPS
 from apex_lab.phone.device import Platform, device
 from apex_lab.phone.errors import InvalidArgument, InvalidElementState
 from apex_lab.phone.faults import Faults
-from apex_lab.phone.geometry import Point, Rect
+from apex_lab.phone.geometry import Point
 from apex_lab.phone.launching import refuse_launch
 from apex_lab.phone.looks import Looks
 from apex_lab.phone.running import Apps
 from apex_lab.phone.screen import Screen
 from apex_lab.phone.touch import aim, describe, under, way_back
 from apex_lab.phone.typist import Typist
-from apex_lab.phone.views import Snapshot, View
+from apex_lab.phone.views import Snapshot, View, WindowInfo
 
 BACK, HOME, ENTER, DELETE, SPACE = 4, 3, 66, 67, 62
 
@@ -207,8 +208,17 @@ class Phone:
     def apps(self) -> dict[str, str]:
         return {package: app.label for package, app in self.running.installed.items()}
 
-    def windows(self) -> list[tuple[str, Rect]]:
-        return [(window.package, window.root.rect) for window in reversed(self.screen().windows)]
+    def windows(self) -> list[WindowInfo]:
+        screen = self.screen()
+        return [
+            WindowInfo(package=each.package, rect=each.root.rect, kind=each.kind, active=each is screen.active)
+            for each in reversed(screen.told)
+        ]
+
+    def hit(self, view: View) -> bool:
+        if view.node is None:
+            return True
+        return not view.node.hidden and any(each is view.node for each in under(self.screen(), view.middle)[1])
 
     def popup(self) -> None:
         self.running.system.show_popup()

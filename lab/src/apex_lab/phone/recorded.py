@@ -20,7 +20,7 @@ from apex_lab.phone.faults import Faults
 from apex_lab.phone.fonts import wrap
 from apex_lab.phone.geometry import Point, Rect
 from apex_lab.phone.recording import EDITABLE, Recording, bounds, collect, elements_of, hit_of, label_of, record
-from apex_lab.phone.views import Snapshot, View
+from apex_lab.phone.views import Snapshot, View, WindowInfo
 from apex_lab.phone.xmltree import Element, read, write
 
 
@@ -172,8 +172,12 @@ class RecordedPhone:
     def apps(self) -> dict[str, str]:
         return dict.fromkeys(self._packages(), "")
 
-    def windows(self) -> list[tuple[str, Rect]]:
-        return [(self.package, Rect(0, 0, *self.size))]
+    def windows(self) -> list[WindowInfo]:
+        return [WindowInfo(package=self.package, rect=Rect(0, 0, *self.size), active=True)]
+
+    def hit(self, view: View) -> bool:
+        """As the recording says of what is seen: it has no windows to ask."""
+        return view.element.get("visible", "") != "false"
 
     def popup(self) -> None:
         """Recordings have no dialogs of ours."""

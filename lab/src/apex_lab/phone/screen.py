@@ -34,6 +34,12 @@ class Screen:
     active: Placed
     cancel: Handler | None
 
+    @property
+    def told(self) -> tuple[Placed, ...]:
+        """The windows that Android tells its tools of: the active one and what lies over it. Each window of the stack
+        is modal (it takes touches wherever they are), and what is under a modal window is not reported."""
+        return self.windows[next(n for n, window in enumerate(self.windows) if window is self.active) :]
+
 
 def arrange(
     stack: Sequence[tuple[str, Page, Window]],

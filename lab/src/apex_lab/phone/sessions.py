@@ -16,7 +16,7 @@ from apex_lab.phone.device import Platform
 from apex_lab.phone.errors import DriverDeath, InvalidSession, NoSuchElement, SessionNotCreated, StaleElement
 from apex_lab.phone.handset import Handset
 from apex_lab.phone.locators import Locator, find
-from apex_lab.phone.views import Path, View
+from apex_lab.phone.views import Path, Snapshot, View
 
 PORTS = ("systemPort", "wdaLocalPort", "mjpegServerPort", "chromedriverPort")
 """Capabilities that name a port of the server's machine: no two sessions can have the same."""
@@ -91,6 +91,11 @@ class Session:
     def all_windows(self) -> bool:
         return self.settings.get("enableMultiWindows") is True
 
+    def snapshot(self, locator: Locator | None = None) -> Snapshot:
+        """What a look-up sees: `UiSelector` the active window alone, whatever is set (it is UiAutomator's old API)."""
+        legacy = locator is not None and locator.using == "-android uiautomator"
+        return self.phone.snapshot(all_windows=self.all_windows and not legacy)
+
     def hand_out(self, view: View, locator: Locator | None) -> str:
         """A new element id."""
         element = str(uuid.uuid4())
@@ -105,13 +110,13 @@ class Session:
                 f"The element identified by '{element}' is not present in the cache or has expired. "
                 "Try to find it again"
             )
-        snapshot = self.phone.snapshot(all_windows=self.all_windows)
+        snapshot = self.snapshot()
         view = snapshot.by_path.get(handle.path)
         if view is not None and view.tag == handle.tag:
             return view
         if handle.locator is None:
             raise StaleElement(element)
-        found = find(snapshot, handle.locator, self.phone.package)
+        found = find(self.snapshot(handle.locator), handle.locator, self.phone.package)
         if not found:
             raise StaleElement(str(handle.locator))
         self.handles[element] = Handle(path=found[0].path, tag=found[0].tag, locator=handle.locator)

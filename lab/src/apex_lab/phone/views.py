@@ -65,6 +65,16 @@ class Placed:
         return self.kind == "dialog"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WindowInfo:
+    """A window as `mobile: listWindows` tells of it."""
+
+    package: str
+    rect: Rect
+    kind: WindowKind | Literal["overlay", "bar", "keyboard"] = "page"
+    active: bool = False
+
+
 def android(windows: Iterable[Placed], toast: str, rotation: int, size: tuple[int, int]) -> Snapshot:
     """The page source of the given windows, in paint order."""
     top = root(

@@ -3,6 +3,7 @@
 Values in, values out: a strategy and its expression.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from appium.webdriver.common.appiumby import AppiumBy
@@ -20,7 +21,7 @@ def locator(target: Target, *, platform: str, with_text: bool = True) -> Locator
     `with_text` False leaves out what may have changed since: an element that has nothing else is then None.
     """
     if platform == "ios":
-        return _ios(target) if with_text else None
+        return _ios(target, with_text=with_text)
     known = (target.resource_id, target.description, *((target.text,) if with_text else ()))
     if not any(known):
         return None
@@ -35,15 +36,36 @@ def locator(target: Target, *, platform: str, with_text: bool = True) -> Locator
         )
         if value
     ]
-    return (AppiumBy.ANDROID_UIAUTOMATOR, "new UiSelector()" + "".join(terms)) if terms else None
+    return either(["".join(terms)]) if terms else None
 
 
-def _ios(target: Target) -> Locator | None:
+def in_all_windows(target: Target) -> tuple[Locator, Locator] | None:
+    """An Android target by one name of its own: within the active window, and in all windows that the driver knows.
+
+    `UiSelector` looks in the active window alone; ids and descriptions, asked for as such, are looked up in all of them
+    where `enableMultiWindows` is set. None for a target that has neither.
+    """
+    if target.resource_id:
+        return either([f".resourceId({quoted(target.resource_id)})"]), (AppiumBy.ID, target.resource_id)
+    if target.description:
+        here = either([f".description({quoted(target.description)})"])
+        return here, (AppiumBy.ACCESSIBILITY_ID, target.description)
+    return None
+
+
+def either(terms: Iterable[str]) -> Locator:
+    """What fits one of several `UiSelector`s."""
+    return AppiumBy.ANDROID_UIAUTOMATOR, ";".join(f"new UiSelector(){each}" for each in terms)
+
+
+def _ios(target: Target, *, with_text: bool) -> Locator | None:
+    """An identifier may be shared by all rows of a list, which then differ by their labels."""
     name = target.resource_id or target.description or target.text
-    if not name:
+    label = target.description if target.resource_id and target.description != target.resource_id else None
+    if not name or not (with_text or label):
         return None
-    kind = f"type == {quoted(target.class_name)} AND " if target.class_name else ""
-    return AppiumBy.IOS_PREDICATE, f"{kind}name == {quoted(name)}"
+    known = (("type", target.class_name), ("name", name), ("label", label if with_text else None))
+    return AppiumBy.IOS_PREDICATE, " AND ".join(f"{key} == {quoted(value)}" for key, value in known if value)
 
 
 def quoted(text: str) -> str:

@@ -5,18 +5,20 @@ is followed; gone, or moved among others of its like, the act is refused; and so
 under something. The page source is never read here: what is on the screen is perception's to say.
 """
 
-from typing import Any, Final, cast
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, cast
 
 from appium.webdriver.common.appiumby import AppiumBy
+from appium.webdriver.webelement import WebElement
 from selenium.common.exceptions import (
     InvalidSelectorException,
     StaleElementReferenceException,
     UnknownMethodException,
 )
 
-from apex_executor.cover import covered
+from apex_executor.cover import covered, elsewhere
 from apex_executor.errors import ActRefused
-from apex_executor.locators import Locator, locator, quoted
+from apex_executor.locators import Locator, in_all_windows, locator, quoted
 from apex_executor.phone import Phone
 from apex_schemas.geometry import Bounds, Point
 from apex_schemas.steps import Target
@@ -46,6 +48,22 @@ _ON_THE_PAGE: Final = """return (function ({id, x, y, left, top}) {
 })(arguments[0])"""
 
 
+class _Place(NamedTuple):
+    """An element that was found, and where it is, in pixels."""
+
+    element: WebElement
+    bounds: Bounds
+
+
+class _At(NamedTuple):
+    """Where to act. `checked`: that nothing lies over it is known already. `by_words`: see `cover`."""
+
+    point: Point
+    element: WebElement | None = None
+    by_words: bool = False
+    checked: bool = False
+
+
 def point_now(phone: Phone, target: Target | None, planned: Point) -> Point:
     """Where to act, in pixels: the planned point, or its like on the target where that has moved to.
 
@@ -59,9 +77,11 @@ def point_now(phone: Phone, target: Target | None, planned: Point) -> Point:
     if target.context == "web":  # a page inside an app: its elements are not the driver's
         return planned
     at = _followed(phone, target, target.bounds, planned)
-    if (over := covered(phone, target, at)) is not None:
+    if at.checked:
+        return at.point
+    if (over := covered(phone, target, at.point, at.element, by_words=at.by_words)) is not None:
         raise _occluded(target, over)
-    return at
+    return at.point
 
 
 def _on_the_page(phone: Phone, target: Target, seen: Bounds, planned: Point) -> Point:
@@ -89,52 +109,75 @@ def _on_the_page(phone: Phone, target: Target, seen: Bounds, planned: Point) -> 
             return planned
 
 
-def _followed(phone: Phone, target: Target, seen: Bounds, planned: Point) -> Point:
+def _followed(phone: Phone, target: Target, seen: Bounds, planned: Point) -> _At:
     how = locator(target, platform=phone.dialect)
     if how is None:
         return _followed_by_words(phone, target, seen, planned)
     places = _places(phone, how)
     if places is None:
-        return planned
+        return _At(planned)
     alone = len(places) == 1
     if not places and (looser := locator(target, platform=phone.dialect, with_text=False)) is not None:
         places = _places(phone, looser) or []
     if not places:
-        over = covered(phone, target, planned)
-        raise _gone(target) if over is None else _occluded(target, over)
-    now = max(places, key=lambda place: _overlap(place, seen))
+        return _elsewhere(phone, target, seen, planned)
+    return _nearest(phone, target, seen, planned, places, alone=alone)
+
+
+def _nearest(
+    phone: Phone, target: Target, seen: Bounds, planned: Point, places: Sequence[_Place], *, alone: bool
+) -> _At:
+    place = max(places, key=lambda each: _overlap(each.bounds, seen))
+    now = place.bounds
     if not alone and _overlap(now, seen) < _STILL_THERE * seen.area:
         raise _unclear(target)
     if now.area == 0 or now == seen:
-        return planned
+        return _At(planned, place.element)
     moved = Point(x=planned.x + now.left - seen.left, y=planned.y + now.top - seen.top)
-    return _on_screen(phone, target, moved if now.contains(moved) else now.center)
+    return _At(_on_screen(phone, target, moved if now.contains(moved) else now.center), place.element)
 
 
-def _followed_by_words(phone: Phone, target: Target, seen: Bounds, planned: Point) -> Point:
+def _followed_by_words(phone: Phone, target: Target, seen: Bounds, planned: Point) -> _At:
     """A row without a name of its own has the words of what is in it: where these are, it is."""
     words = target.label.partition(", ")[0][:_WORDS].strip()
     if not words or target.role in _NAMED_BESIDE:
-        return planned
-    found: list[Bounds] = []
+        return _At(planned)
+    found: list[_Place] = []
     for part in dict.fromkeys(
         (words, words.split()[0])
     ):  # what was written in several lines begins with its first word
         for how in _saying(part, platform=phone.dialect):
             places = _places(phone, how)
             if places is None:
-                return planned
-            found += [place for place in places if place.area]
-        if any(_overlap(place, seen) >= _STILL_THERE * place.area for place in found):
-            return planned
+                return _At(planned)
+            found += [place for place in places if place.bounds.area]
+        for place in found:
+            if _overlap(place.bounds, seen) >= _STILL_THERE * place.bounds.area:
+                return _At(planned, place.element, by_words=True)
         if found:
             break
     if not found:
-        over = covered(phone, target, planned)
-        raise _gone(target) if over is None else _occluded(target, over)
-    if len({place.center for place in found}) > 1:
+        return _elsewhere(phone, target, seen, planned)
+    if len({place.bounds.center for place in found}) > 1:
         raise _unclear(target)
-    return _on_screen(phone, target, found[0].center)
+    return _At(_on_screen(phone, target, found[0].bounds.center), found[0].element, by_words=True)
+
+
+def _elsewhere(phone: Phone, target: Target, seen: Bounds, planned: Point) -> _At:
+    """The driver does not find the target where it looks: it may be in a window above, or under one, or gone."""
+    missing = elsewhere(phone, target, planned)
+    if missing.over is not None:
+        raise _occluded(target, missing.over)
+    if missing.above is None:
+        raise _gone(target)
+    ways = in_all_windows(target)
+    if ways is None:
+        raise _occluded(target, missing.above)  # in that window it cannot be looked up
+    here, everywhere = ways
+    places = [] if _places(phone, here) else _places(phone, everywhere)
+    if not places:
+        raise _gone(target)
+    return _nearest(phone, target, seen, planned, places, alone=len(places) == 1)._replace(checked=True)
 
 
 def _saying(words: str, *, platform: str) -> tuple[Locator, ...]:
@@ -179,10 +222,10 @@ def _overlap(one: Bounds, other: Bounds) -> int:
     return common.area if common else 0
 
 
-def _places(phone: Phone, how: Locator) -> list[Bounds] | None:
-    """Where the matching elements are, in pixels; None when this driver cannot look up that way."""
+def _places(phone: Phone, how: Locator) -> list[_Place] | None:
+    """The matching elements and where they are; None when this driver cannot look up that way."""
     try:
-        return [phone.bounds_of(element) for element in phone.find(*how)[:_LOOKED_AT]]
+        return [_Place(element, phone.bounds_of(element)) for element in phone.find(*how)[:_LOOKED_AT]]
     except (InvalidSelectorException, UnknownMethodException):
         return None
     except StaleElementReferenceException:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from msgspec import structs
 from opentelemetry.trace import Span
@@ -38,6 +38,8 @@ from apex_schemas.slots import Slot
 from apex_schemas.steps import ActIntent, PlannedStep, Target, Timings, WorldEvent
 
 log = logging.getLogger(__name__)
+
+_FENCE_AGAIN_S: Final = 1.0
 
 
 class Actor(Protocol):
@@ -202,7 +204,8 @@ class Turns:
         self, step: PlannedStep, action: DeviceAction, allowed: tuple[str, ...], *, wait_ms: int
     ) -> WorldEvent:
         secrets = self._settings.secrets
-        began, session = time.monotonic(), self._session()
+        began, handle = time.monotonic(), self._actor.handle
+        session = handle.id if handle else None
         try:
             for_phone, target = revealed(secrets, step, action, allowed=allowed)
             outcome = told_of_outcome(secrets, await self._actor.act(for_phone, target), action)
@@ -212,8 +215,8 @@ class Turns:
         except Exception as error:  # noqa: BLE001  (every failure of an act is classified, recorded and told)
             failure = told_of_failure(secrets, classify(error), action)
             log.warning("%s failed: %s: %s", tool_name(action), failure.code, failure.message)
-            if failure.acted is None and session is not None:
-                await self._actor.fence(session)
+            if failure.acted is None and handle is not None:
+                await self._over(handle.id, server_of(handle.url), until=began + self._settings.act_seconds)
             elif failure.session_dead:
                 await self._actor.heal()
             return decide.event_of_failure(step, failure, session=session, now_ms=_now_ms())
@@ -231,11 +234,18 @@ class Turns:
             return _held(event, WorldEvent)
         intent = _held(acting, ActIntent)
         first_seen = self._first_seen.setdefault(slot, time.monotonic())
-        if not await self._actor.fence(intent.session, intent.server):
-            # The old session may still do it: wait until its deadline is over, by our own clock.
-            await asyncio.sleep(max(0.0, first_seen + intent.deadline_ms / 1_000 - time.monotonic()))
+        await self._over(intent.session, intent.server, until=first_seen + intent.deadline_ms / 1_000)
         log.warning("%s: begun by %s, outcome unknown", slot.subject, intent.worker)
         return decide.event_unknown(step, session=intent.session, now_ms=_now_ms())
+
+    async def _over(self, session: str, server: str, *, until: float) -> None:
+        """Return when nothing more can come of what was begun in a session: it is known to be deleted, or else the
+        time of the act is over, by our own clock. A phone that is cut off may do yet what it was told before."""
+        while not await self._actor.fence(session, server):
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            await asyncio.sleep(min(_FENCE_AGAIN_S, left))
 
     def _session(self) -> str | None:
         return self._actor.handle.id if self._actor.handle else None
