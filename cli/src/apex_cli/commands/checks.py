@@ -37,7 +37,7 @@ STATIC: Final = (
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--quick", is_flag=True, help="Only what needs no server and no long run: some 35 s of processor time.")
+@click.option("--quick", is_flag=True, help="Only what needs no server and no long run: a minute of processor time.")
 @click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
 def test(quick: bool, pytest_arguments: tuple[str, ...]) -> None:
     """Lint, format, import contracts, types, then the tests. PYTEST_ARGUMENTS go to pytest, whose tests alone run then.
