@@ -14,6 +14,7 @@ from planner_lab import ModelServer, bus_of, client_over, model_server
 from planner_rows import TAP, message, text, use
 from planner_world import network, world
 
+from apex_bus import tracing
 from apex_bus.connection import Bus
 from apex_bus.provision import provision
 from apex_planner.ai_planner import AIPlanner
@@ -48,6 +49,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "get_tracer", lambda *_, **__: provider.get_tracer("test"))
+    monkeypatch.setattr(tracing, "_tracer", provider.get_tracer("test"))
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     return exporter
 

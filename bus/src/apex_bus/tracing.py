@@ -33,6 +33,8 @@ _LONGEST_REASON: Final = 500
 _preset_span_id: ContextVar[int | None] = ContextVar("preset_span_id", default=None)
 _preset_trace_id: ContextVar[int | None] = ContextVar("preset_trace_id", default=None)
 _random: Final = RandomIdGenerator()
+_tracer: Final = trace.get_tracer("apex")  # asks the provider that is set by the time of its first span
+_RUNNING_TASKS: Final = 256
 
 
 class Ids(IdGenerator):
@@ -74,16 +76,23 @@ def because_of(cause: Span) -> Generator[None]:
         yield
 
 
+@lru_cache(_RUNNING_TASKS)
 def root_span_id(task: str) -> int:
     return int.from_bytes(hashlib.blake2b(task.encode(), digest_size=8).digest()) or 1
 
 
+@lru_cache(_RUNNING_TASKS)
 def root_context(task: str) -> SpanContext:
     return SpanContext(int(task, 16), root_span_id(task), is_remote=True, trace_flags=TraceFlags(1))
 
 
 def traceparent(context: SpanContext) -> str:
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{int(context.trace_flags):02x}"
+
+
+@lru_cache(_RUNNING_TASKS)
+def _root(task: str) -> str:
+    return traceparent(root_context(task))
 
 
 def parse_traceparent(text: str | None) -> SpanContext | None:
@@ -99,7 +108,7 @@ def parse_traceparent(text: str | None) -> SpanContext | None:
 
 def headers(task: str, cause: str | None = None) -> dict[str, str]:
     """What a message of a task carries: the task's root, and the span that caused it; outside any span, the root."""
-    root = traceparent(root_context(task))
+    root = _root(task)
     current = trace.get_current_span().get_span_context()
     return {TRACEPARENT: root, CAUSE: cause or (traceparent(current) if current.is_valid else root)}
 
@@ -130,7 +139,7 @@ def span(
     parent = trace.set_span_in_context(NonRecordingSpan(root))
     begun_ns = begun_ns or time.time_ns()
     failure = "cancelled"
-    with trace.get_tracer("apex").start_as_current_span(
+    with _tracer.start_as_current_span(
         name,
         context=parent,
         kind=kind,
@@ -213,7 +222,7 @@ def export_root(
     client = parse_traceparent(origin)
     trace_token, span_token = _preset_trace_id.set(int(task, 16)), _preset_span_id.set(root_span_id(task))
     try:
-        root = trace.get_tracer("apex").start_span(
+        root = _tracer.start_span(
             "task",
             context=trace.set_span_in_context(trace.INVALID_SPAN),
             start_time=started_ns,

@@ -35,7 +35,8 @@ def wireframe(step: TimelineStep) -> str:
 def alone(scene: TimelineScene, title: str) -> str:
     """The drawing as a file: with its style, and the id of each element that can be acted on."""
     head = f"<style>{style()}</style>"
-    svg = _svg(scene, title, "", ids=True, head=head, more=f' xmlns="http://www.w3.org/2000/svg" width="{_WIDE}"')
+    size = f'width="{_WIDE}" height="{round(_WIDE * scene.height / max(1, scene.width))}"'
+    svg = _svg(scene, title, "", ids=True, head=head, more=f' xmlns="http://www.w3.org/2000/svg" {size}')
     return svg.translate(_NO_XML)
 
 
