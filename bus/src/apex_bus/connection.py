@@ -154,7 +154,7 @@ class Bus:
         if self.connected and isinstance(error, TimeoutError):
             return (
                 f"{what} within {timeout_s:g} s, though the server is there: its store cannot be written, or it is "
-                "very busy (its log tells; once its disk is mended, restart it)"
+                "very busy, as its log tells (once its disk is mended, restart it)"
             )
         return f"{what} ({_name(error)})"
 

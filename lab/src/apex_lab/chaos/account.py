@@ -17,6 +17,8 @@ from apex_schemas.slots import Kind
 from apex_schemas.task import TaskFinished
 
 _EXPLAINS: Final = ("kill", "pause")
+_RECORDED_WITHIN_MS: Final = 5_000
+"""How long an answer may take to be on record, on a busy machine and with the log in reach."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
@@ -84,7 +86,7 @@ def account(evidence: Evidence) -> Report:
         "dead_letters": evidence.dead_letters,
         "processes_that_ended_by_themselves": evidence.crashes,
         "trouble": dict(Counter(each.kind for each in evidence.made)),
-        "kills_between_acting_and_event": _kills_in_act(evidence.made, deeds, evidence.workers),
+        "kills_between_acting_and_event": kills_in_act(evidence.made, deeds, evidence.workers),
     }
     return Report(
         zeros={name: len(where) for name, where in found.items()},
@@ -221,7 +223,8 @@ def _paid_twice(evidence: Evidence) -> tuple[list[str], int]:
 
 
 def _explained(call: Call, made: Sequence[Made]) -> bool:
-    until = max([call.ended_ms + 1_000, *(each.until_ms + 5_000 for each in made if _kept_from_recording(call, each))])
+    freed_ms = [each.until_ms for each in made if _kept_from_recording(call, each)]
+    until = max([call.ended_ms, *freed_ms]) + _RECORDED_WITHIN_MS
     return any(
         each.kind in _EXPLAINS and each.target == call.process and each.at_ms <= until
         and each.until_ms >= call.began_ms
@@ -232,10 +235,10 @@ def _explained(call: Call, made: Sequence[Made]) -> bool:
 def _kept_from_recording(call: Call, trouble: Made) -> bool:
     """Whether the log was out of the process's reach when its call had been answered: it goes on trying then."""
     reach = trouble.kind == "nats" or (trouble.target == call.process and trouble.kind in ("cut", "delay", "freeze"))
-    return reach and trouble.at_ms <= call.ended_ms + 1_000 and trouble.until_ms >= call.began_ms
+    return reach and trouble.at_ms <= call.ended_ms + _RECORDED_WITHIN_MS and trouble.until_ms >= call.began_ms
 
 
-def _kills_in_act(made: Sequence[Made], deeds: Sequence[Deed], workers: dict[str, str]) -> int:
+def kills_in_act(made: Sequence[Made], deeds: Sequence[Deed], workers: dict[str, str]) -> int:
     """Kills of the executor that had the act in hand: after `acting`, before any `event`."""
     return sum(
         workers.get(deed.worker) == kill.target and deed.acting_ms <= kill.at_ms < (deed.event_ms or float("inf"))

@@ -10,20 +10,24 @@ from msgspec import Struct
 from nats.aio.msg import Msg
 
 from apex_bus.connection import Bus
-from apex_bus.errors import Transient
+from apex_bus.errors import Transient, Unreachable
 from apex_lab.chaos import gather
-from apex_lab.chaos.account import Report, account
+from apex_lab.chaos.account import Report, account, kills_in_act
 from apex_lab.chaos.drivers import Drivers
+from apex_lab.chaos.errors import CannotRead
 from apex_lab.chaos.evidence import Evidence
 from apex_lab.chaos.linked import SERVICES, Linked
 from apex_lab.chaos.load import Load
 from apex_lab.chaos.provider import Calls
 from apex_lab.chaos.trouble import Rates, Troublemaker
+from apex_lab.chaos.turns import deeds_of
 from apex_schemas.subjects import Identity
 
-QUIET_SECONDS: Final = 330.0
+QUIET_SECONDS: Final = 420.0
 """After the trouble: longer than a task may take, so that what has not ended by then hangs."""
 CAUGHT_UP_SECONDS: Final = 120.0
+FREE_SECONDS: Final = 90.0
+_LOOK_SECONDS: Final = 5.0
 _ENVIRONMENT: Final = {"executor": {"EXECUTOR_LEASE_SECONDS": "4"}}
 
 
@@ -79,6 +83,7 @@ async def _trouble_and_account(stack: Linked, plan: Plan, report: Callable[[str]
             asking = group.create_task(load.keep_asking())
             making = group.create_task(trouble.run())
             await _wait(plan.minutes * 60, lambda: _progress(report, load, trouble))
+            await _until_struck(stack, trouble, plan.minutes * 60, report)
             report("the trouble ends; waiting for the tasks")
             load.end()
             trouble.stop()
@@ -102,7 +107,7 @@ async def _evidence(
     async with stack.bus(Identity.PROVISIONER) as bus, stack.client() as client:
         report("waiting for Postgres to have it all")
         await _until(lambda: gather.caught_up(bus), CAUGHT_UP_SECONDS)
-        await _until(lambda: _all_free(client), 30)
+        await _until(lambda: _all_free(client), FREE_SECONDS)
         report("comparing the witnesses")
         return Evidence(
             asked=load.asked,
@@ -156,6 +161,21 @@ async def _wait(seconds: float, say: Callable[[], None]) -> None:
     while (left := deadline - time.monotonic()) > 0:
         await asyncio.sleep(min(left, 20))
         say()
+
+
+async def _until_struck(stack: Linked, trouble: Troublemaker, seconds: float, report: Callable[[str], None]) -> None:
+    """Go on until a kill has fallen into an act, for so long at most: before that the run proves nothing."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            async with stack.bus(Identity.PROVISIONER) as bus:
+                deeds = deeds_of(await gather.task_log(bus))
+        except (Transient, Unreachable, CannotRead):
+            deeds = ()  # the server is down by our own doing
+        if kills_in_act(trouble.made, deeds, gather.workers(stack)):
+            return
+        report("no kill is seen to have fallen into an act yet; the trouble goes on")
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _progress(report: Callable[[str], None], load: Load, trouble: Troublemaker) -> None:
