@@ -35,7 +35,7 @@ pytestmark = [
     pytest.mark.xdist_group("stack-poison"),
 ]
 DEVICE = "sim-1"
-SECONDS = 30.0
+SECONDS = 60.0
 TAP = Tap(at=Point(x=1, y=1))
 BODIES: dict[str, tuple[Identity, str, Wire]] = {
     "scene": (

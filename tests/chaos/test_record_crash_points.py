@@ -51,7 +51,7 @@ runpy.run_module("apex_decision_log", run_name="__main__")
 """
 _MOST_GAPS = 60
 _NEVER = 1_000_000
-_SECONDS = 20.0
+_SECONDS = 60.0
 
 
 async def _ack_soon(bus: Bus) -> None:

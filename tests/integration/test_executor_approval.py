@@ -93,7 +93,7 @@ async def test_without_an_answer_in_time_the_act_is_denied(rig: Rig) -> None:
 
 
 async def test_an_answer_that_cannot_be_read_or_is_another_turns_allows_nothing(rig: Rig) -> None:
-    await rig.start(CONFIRM=POLICY, CONFIRM_SECONDS="3")
+    await rig.start(CONFIRM=POLICY, CONFIRM_SECONDS="8")
     task = await rig.ask()
     await rig.plan(task, 0, OPEN)
     await waiting(rig)
@@ -106,7 +106,7 @@ async def test_an_answer_that_cannot_be_read_or_is_another_turns_allows_nothing(
 
 async def test_an_answer_that_the_server_put_there_for_a_service_allows_nothing(rig: Rig) -> None:
     """A service may not write there, but its reads have a reply subject: the server stores its answer."""
-    await rig.start(CONFIRM=POLICY, CONFIRM_SECONDS="3")
+    await rig.start(CONFIRM=POLICY, CONFIRM_SECONDS="8")
     task = await rig.ask()
     await rig.plan(task, 0, OPEN)
     await waiting(rig)
