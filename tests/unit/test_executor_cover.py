@@ -170,6 +170,14 @@ def test_hit_test_of_xcuitest_tells_covered_from_free(hittable: str, around: dic
         assert refused(phone) == f"OCCLUDED: button 'Save' lies under {over} now; deal with that first"
 
 
+def test_row_on_ios_is_free_where_one_part_of_it_can_be_hit() -> None:
+    row = Target(element="e1", role="row", label="Battery", bounds=SEEN, class_name="C")
+    inside = box(10, 110, 150, 150)
+    hidden, free = Found(inside, {"hittable": "false"}), Found(SEEN, {"hittable": "true"})
+    assert point(FakePhone({'"Battery"': [hidden, free]}, platform="ios"), row) == AT
+    assert "OCCLUDED" in refused(FakePhone({'"Battery"': [hidden, hidden]}, platform="ios"), row)
+
+
 def test_ios_row_whose_label_has_changed_is_acted_on_only_at_its_place() -> None:
     row = target("row", description="Bob, online")
     at_place = FakePhone({"label": [], "name": [SEEN, box(0, 300)]}, platform="ios")

@@ -38,17 +38,17 @@ class Elsewhere(NamedTuple):
 
 
 def covered(
-    phone: Phone, target: Target, at: Point, element: WebElement | None = None, *, by_words: bool = False
+    phone: Phone, target: Target, at: Point, elements: Sequence[WebElement] = (), *, by_words: bool = False
 ) -> str | None:
-    """What lies over the point, in words; None when nothing is known to. `element` is the target, where it was found;
-    on Android it was found in the active window, or cannot be looked for. `by_words`: it was taken for the target for
-    what it says alone, which another app may say as well."""
+    """What lies over the point, in words; None when nothing is known to. `elements` are the target where it was found,
+    or parts of it; on Android it was found in the active window, or cannot be looked for. `by_words`: it was taken for
+    the target for what it says alone, which another app may say as well."""
     try:
         match phone.dialect:
             case "android":
                 return _by_window(listed(phone), target, at, by_words=by_words)
             case "ios":
-                return _by_hit(phone, target, at, element)
+                return _by_hit(phone, target, at, elements)
             case "web":
                 return None
     except (InvalidSelectorException, UnknownMethodException):
@@ -132,8 +132,12 @@ def _named(window: Window, app: str | None) -> str:
     return f"a {kind} of {window.package or 'the system'}"
 
 
-def _by_hit(phone: Phone, target: Target, at: Point, element: WebElement | None) -> str | None:
-    hit = _hittable(element) if element is not None else None
+def _by_hit(phone: Phone, target: Target, at: Point, elements: Sequence[WebElement]) -> str | None:
+    hit: bool | None = None
+    for element in elements:
+        hit = _hittable(element)
+        if hit is not False:
+            break  # one part that can be hit is enough, and a driver that cannot tell will not tell of the next one
     if hit is True:
         return None
     if (alert := _by_alert(phone, target)) is not None or hit is None:

@@ -59,7 +59,7 @@ class _At(NamedTuple):
     """Where to act. `checked`: that nothing lies over it is known already. `by_words`: see `cover`."""
 
     point: Point
-    element: WebElement | None = None
+    elements: Sequence[WebElement] = ()
     by_words: bool = False
     checked: bool = False
 
@@ -79,7 +79,7 @@ def point_now(phone: Phone, target: Target | None, planned: Point) -> Point:
     at = _followed(phone, target, target.bounds, planned)
     if at.checked:
         return at.point
-    if (over := covered(phone, target, at.point, at.element, by_words=at.by_words)) is not None:
+    if (over := covered(phone, target, at.point, at.elements, by_words=at.by_words)) is not None:
         raise _occluded(target, over)
     return at.point
 
@@ -132,9 +132,9 @@ def _nearest(
     if not alone and _overlap(now, seen) < _STILL_THERE * seen.area:
         raise _unclear(target)
     if now.area == 0 or now == seen:
-        return _At(planned, place.element)
+        return _At(planned, (place.element,))
     moved = Point(x=planned.x + now.left - seen.left, y=planned.y + now.top - seen.top)
-    return _At(_on_screen(phone, target, moved if now.contains(moved) else now.center), place.element)
+    return _At(_on_screen(phone, target, moved if now.contains(moved) else now.center), (place.element,))
 
 
 def _followed_by_words(phone: Phone, target: Target, seen: Bounds, planned: Point) -> _At:
@@ -151,16 +151,17 @@ def _followed_by_words(phone: Phone, target: Target, seen: Bounds, planned: Poin
             if places is None:
                 return _At(planned)
             found += [place for place in places if place.bounds.area]
-        for place in found:
-            if _overlap(place.bounds, seen) >= _STILL_THERE * place.bounds.area:
-                return _At(planned, place.element, by_words=True)
+        there = [each.element for each in found if _overlap(each.bounds, seen) >= _STILL_THERE * each.bounds.area]
+        if there:
+            return _At(planned, there, by_words=True)
         if found:
             break
     if not found:
         return _elsewhere(phone, target, seen, planned)
     if len({place.bounds.center for place in found}) > 1:
         raise _unclear(target)
-    return _At(_on_screen(phone, target, found[0].bounds.center), found[0].element, by_words=True)
+    at = _on_screen(phone, target, found[0].bounds.center)
+    return _At(at, [each.element for each in found], by_words=True)
 
 
 def _elsewhere(phone: Phone, target: Target, seen: Bounds, planned: Point) -> _At:
