@@ -99,6 +99,30 @@ def test_without_a_server_a_command_ends_3_and_says_where_it_looked(
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["dead"], ["replay", TASK], ["approve", TASK], ["devices", "pause", "sim-1"]])
+def test_without_a_server_a_command_of_the_operator_says_the_same(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("APEX_NATS_URL", NOWHERE)
+    assert main(words) == 3
+    assert f"apex: no NATS server answers at {NOWHERE} (from APEX_NATS_*); start" in capsys.readouterr().err
+
+
+def test_a_misspelt_command_and_a_goal_without_quotes_are_answered_with_what_was_meant(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["sumbit", "x"]) == 2
+    assert "did you mean `apex submit`?" in capsys.readouterr().err
+    assert main(["submit", "turn", "on", "Wi-Fi", "--follow"]) == 2
+    assert 'put the goal in quotes: apex submit "turn on Wi-Fi"' in capsys.readouterr().err
+
+
+def test_no_command_is_told_of_in_half_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines()[1:] if line.endswith("...")] == []
+
+
 def test_credentials_that_cannot_be_read_end_3(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ Commands are imported when they are used. Those of other distributions come by t
 import logging
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Final
@@ -50,6 +51,15 @@ class LazyGroup(click.Group):
             module, _, name = OWN[cmd_name].partition(":")
             return getattr(import_module(module), name)
         return next((entry.load() for entry in entry_points(group=GROUP, name=cmd_name)), None)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, but a misspelt command is answered with the one that it is like."""
+        if args and not args[0].startswith("-") and args[0] not in (known := self.list_commands(ctx)):
+            like = get_close_matches(args[0], known, n=1)
+            ctx.fail(f"there is no command {args[0]!r}" + (f"; did you mean `apex {like[0]}`?" if like else ""))
+        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=LazyGroup, epilog=f"{HOW_TO_FIND}\n\n{EXIT_CODES}", context_settings={"max_content_width": 110})

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from apex_bus.connection import Bus, connect
-from apex_bus.errors import BusError, NotPermitted
+from apex_bus.errors import BusError, NotPermitted, Unreachable
 from apex_cli.client import CONNECT_SECONDS, Client
 from apex_cli.errors import NotReachable
 from apex_cli.place import Place, clone, find, running_stack
@@ -63,5 +63,7 @@ def run(work: Callable[[Operator], Awaitable[Result]]) -> Result:
         return asyncio.run(whole())
     except NotPermitted as error:
         raise NotReachable(_NEEDED, place.found) from error
+    except Unreachable as error:
+        raise NotReachable("no NATS server answers", place.found) from error
     except (BusError, OSError) as error:
         raise NotReachable(f"{str(error).split(';')[0]},", place.found) from error

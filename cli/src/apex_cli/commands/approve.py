@@ -29,7 +29,7 @@ _TURN = click.option("--turn", type=click.IntRange(0), help="Default: the turn w
 _BY = click.option("--by", help="Who answers, for the record. Default: your user name.")
 
 
-@click.command()
+@click.command(short_help="Allow the act that a task holds back.")
 @_TASK
 @_TURN
 @_BY
@@ -38,7 +38,7 @@ def approve(task: str, turn: int | None, by: str | None) -> None:
     _answer(task, turn, by, approved=True)
 
 
-@click.command()
+@click.command(short_help="Refuse the act that a task holds back.")
 @_TASK
 @_TURN
 @_BY

@@ -36,7 +36,9 @@ STATIC: Final = (
 )
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+@click.command(
+    short_help="Whether this clone is sound: lint, types, tests.", context_settings={"ignore_unknown_options": True}
+)
 @click.option("--quick", is_flag=True, help="Only what needs no server and no long run: a minute of processor time.")
 @click.argument("pytest_arguments", nargs=-1, type=click.UNPROCESSED)
 def test(quick: bool, pytest_arguments: tuple[str, ...]) -> None:

@@ -31,7 +31,7 @@ def _json(value: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-@click.group(invoke_without_command=True)
+@click.group(invoke_without_command=True, short_help="The phones: what each is at; pause and resume one.")
 @click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 @click.pass_context
 def devices(ctx: click.Context, as_json: bool) -> None:
@@ -100,7 +100,7 @@ def _say(device: str, word: DeviceControl) -> DeviceStatus:
     return operator.run(work)
 
 
-@click.command()
+@click.command(short_help="What waits for a phone, and how long.")
 @click.argument("task", required=False, callback=task_id)
 @click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 def queue(task: str | None, as_json: bool) -> None:

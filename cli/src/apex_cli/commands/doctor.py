@@ -67,7 +67,7 @@ def run_tool(*words: str) -> str | None:
     return done.stdout + done.stderr if done.returncode == 0 else None
 
 
-@click.command()
+@click.command(short_help="What is missing on the way to a first task, and what to do.")
 @click.option("--devices-file", type=click.Path(dir_okay=False), help="Default: EXECUTOR_DEVICES_FILE.")
 @click.option("--json", "as_json", is_flag=True, help="All of it, as JSON.")
 def doctor(devices_file: str | None, as_json: bool) -> None:

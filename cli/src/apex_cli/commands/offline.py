@@ -44,7 +44,7 @@ class NoDecision(CommandError):
         super().__init__(f"no decision: {outcome}: {reason or 'no reason was given'}")
 
 
-@click.command()
+@click.command(short_help="What the system sees in a saved page source.")
 @click.argument("file", type=click.Path(path_type=Path))
 @_PLATFORM
 @_SCREEN
@@ -74,7 +74,7 @@ def perceive(
             console().print(shown_scene(scene))
 
 
-@click.command()
+@click.command(short_help="One decision of a model on a saved screen.")
 @click.option("--scene", "file", type=click.Path(path_type=Path), required=True, metavar="FILE",
               help="A Scene as JSON, or a page source.")  # fmt: skip
 @click.option("--goal", required=True, help="What is to be done.")

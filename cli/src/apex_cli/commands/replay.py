@@ -32,7 +32,7 @@ class DecisionsDiffer(CommandError):
         super().__init__(f"{count} of {of} recorded answers are read otherwise than they were")
 
 
-@click.command()
+@click.command(short_help="A task's decisions once more, or by another model.")
 @click.argument("task", callback=task_id)
 @click.option("--provider", type=click.Choice(["anthropic", "openai"]), help="Ask this one instead of parsing again.")
 @click.option("--model", help="The model to ask; default: AI_PLANNER_MODEL.")

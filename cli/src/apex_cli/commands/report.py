@@ -14,7 +14,7 @@ from apex_cli.place import clone, find
 from apex_cli.report.page import page
 
 
-@click.command()
+@click.command(short_help="A task as one HTML file that explains it.")
 @click.argument("task", required=False, callback=task_id)
 @click.option("--output", "-o", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.html",
               help="Default: apex-TASK.html here; - is the standard output.")  # fmt: skip

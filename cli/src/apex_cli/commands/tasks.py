@@ -65,8 +65,8 @@ def _as_json(value: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-@click.command()
-@click.argument("goal")
+@click.command(short_help="Ask for a goal to be carried out on a phone.")
+@click.argument("words", metavar="GOAL", nargs=-1, required=True)
 @click.option("--follow", "-f", is_flag=True, help="Watch it until it ends; the exit code tells how.")
 @click.option("--pool", default="any", show_default=True, help="any, a platform (android, ios), or a device.")
 @click.option("--device", help="The one device that may take it; the same as --pool DEVICE.")
@@ -79,7 +79,7 @@ def _as_json(value: Any) -> None:
 @click.option("--terminate", multiple=True, metavar="APP", help="Closed after the end; repeat it.")
 @click.option("--secret", "secrets", multiple=True, metavar="NAME", help="May be typed, by its name; repeat it.")
 def submit(
-    goal: str,
+    words: tuple[str, ...],
     follow: bool,
     pool: str,
     device: str | None,
@@ -94,6 +94,9 @@ def submit(
 
     Example: apex submit "turn on Wi-Fi" --follow
     """
+    if len(words) > 1:
+        raise click.UsageError(f'put the goal in quotes: apex submit "{" ".join(words)}"')
+    goal = " ".join(words)
     if device is not None and not is_device(device):
         raise click.BadParameter("a device is an alias of a-z, 0-9 and -, as `apex devices` lists them")
     pool = device or pool
@@ -157,7 +160,7 @@ async def _tell_queue(client: Client, live: LiveTask, sequence: int, pool: str) 
             live.stage(f"waiting; {error}")
 
 
-@click.command()
+@click.command(short_help="One task turn by turn: reasons, outcomes, times, cost.")
 @click.argument("task", required=False, callback=task_id)
 @click.option("--thinking", is_flag=True, help="Also what the model thought, where it said.")
 @click.option("--prompts", is_flag=True, help="Also what the model was asked, and its raw answer (operator only).")
@@ -209,7 +212,7 @@ async def _last_or(client: Client, task: str | None) -> tuple[Timeline, int]:
     return last, sum(each.sequence > (last.summary.request_sequence or 0) for each in requests)
 
 
-@click.command()
+@click.command(short_help="The latest tasks, and those that wait for a phone.")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="The newest so many.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only these; queued ones wait for a phone.")
 @click.option("--device", metavar="ALIAS", help="Only those on this phone, or that wait for it alone.")
@@ -243,7 +246,7 @@ def tasks(
         click.echo(note, err=True)
 
 
-@click.command()
+@click.command(short_help="End a task that waits or runs.")
 @click.argument("task", callback=task_id)
 @click.option("--reason", default="cancelled by the client", show_default=True, help="Kept with the task's end.")
 def cancel(task: str, reason: str) -> None:

@@ -25,7 +25,7 @@ class ChaosFailed(CommandError):
         self.report = report
 
 
-@click.command()
+@click.command(short_help="Tasks while everything is killed, then an account.")
 @click.option("--minutes", type=click.FloatRange(0.2, 1_440), default=2.0, show_default=True, help="Of trouble.")
 @click.option("--seed", type=int, help="Of the trouble and the load. Default: a new one, which is printed.")
 @click.option("--phones", type=click.IntRange(1, 50), default=5, show_default=True, help="Simulated phones.")
