@@ -52,14 +52,14 @@ async def test_postgres_away_under_load_loses_nothing_and_is_caught_up_with(tmp_
         await asyncio.sleep(AWAY_SECONDS)
         load.end()
         await asking
-        await _until(lambda: _all_ended(load), 120)
+        await _until(lambda: _all_ended(load), 300)
         assert not load.unfinished, "tasks do not wait for the database"
         grown = resident_mib(stack.child("decision-log").pid) - before
         assert grown < MOST_GROWTH_MIB, f"{grown:.0f} MiB"
         await stack.postgres.start()
         async with stack.bus(Identity.PROVISIONER) as bus:
             began = time.monotonic()
-            await _until(lambda: gather.caught_up(bus), 120)
+            await _until(lambda: gather.caught_up(bus), 300)
             took_s = time.monotonic() - began
             assert await gather.caught_up(bus)
             evidence = Evidence(

@@ -18,6 +18,7 @@ from chaos.virtual_phone import VirtualSession
 from chaos.virtual_world import World, simulated
 
 from apex_bus.tasklog import Entry, Filled, TaskLog, entry_of
+from apex_executor.turns import Turns
 from apex_schemas.slots import Slot
 from apex_schemas.steps import ActIntent
 
@@ -168,9 +169,22 @@ def starts_fenced_by_themselves() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def outcome_before_the_session_is_gone() -> Iterator[None]:
+    """As it was: an act whose answer does not come is unknown at once, though its session could not be ended."""
+
+    async def once(self: Turns, session: str, server: str, **_: Any) -> None:
+        await self._actor.fence(session, server)
+
+    with mock.patch.object(Turns, "_over", once):
+        yield
+
+
 HARSH = Faults(until=200, pause_in_act=0.3, longest_pause_s=90, crash=0.006)
 PAUSED = Faults(until=300, pause=0.0005, pause_in_act=0.5, longest_pause_s=120, fence_fails=1.0, crash=0)
 """Drivers that sleep right before their act, at phones whose sessions nobody can end."""
+CUT = Faults(until=200, cut_in_act=0.4, fence_fails=0.6, longest_act_s=9)
+"""Phones that cannot be reached for a while, with an act under way there."""
 
 BROKEN: dict[str, tuple[Callable[[], AbstractContextManager[None]], str, Faults, float]] = {
     "no intent": (no_intent, "touched 2 times", HARSH, 0),
@@ -178,6 +192,7 @@ BROKEN: dict[str, tuple[Callable[[], AbstractContextManager[None]], str, Faults,
     "no deadline check": (no_deadline_check, "touched after its outcome", PAUSED, 0),
     "plans fenced by themselves": (plans_fenced_by_themselves, "was begun after the end", HARSH, 0.8),
     "starts fenced by themselves": (starts_fenced_by_themselves, "was started 2 times|has 2 ends", HARSH, 0.8),
+    "outcome before the session is gone": (outcome_before_the_session_is_gone, "touched after its outcome", CUT, 0),
 }
 
 
@@ -192,7 +207,9 @@ def test_simulation_finds_a_protocol_that_is_broken(name: str) -> None:
     pytest.fail(f"{BROKEN_SEEDS} seeds did not find what is broken")
 
 
-@pytest.mark.parametrize(("faults", "cancelled"), [(HARSH, 0.8), (PAUSED, 0)], ids=["harsh", "paused"])
+@pytest.mark.parametrize(
+    ("faults", "cancelled"), [(HARSH, 0.8), (PAUSED, 0), (CUT, 0.3)], ids=["harsh", "paused", "cut"]
+)
 def test_faults_that_break_the_broken_forms_do_not_break_the_real_one(faults: Faults, cancelled: float) -> None:
     for seed in range(20):
         assert not wrong(played(seed, faults, cancelled=cancelled)), seed

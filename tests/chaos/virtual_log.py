@@ -30,6 +30,8 @@ class Faults:
     crash: float = 0.004
     pause: float = 0.004
     pause_in_act: float = 0.05
+    cut_in_act: float = 0.0
+    longest_act_s: float = 2.0
     fence_fails: float = 0.3
     server_crash_every_s: float = 40.0
 

@@ -81,7 +81,10 @@ class VirtualSession:
         assert self.handle is not None
         session = self.handle.id
         arrived = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_later(log.rng.uniform(0.05, 2), self._touch, session, action, arrived)
+        takes_s = log.rng.uniform(0.05, log.faults.longest_act_s)
+        asyncio.get_running_loop().call_later(takes_s, self._touch, session, action, arrived)
+        if log.faults.cut_in_act and log.chance(log.faults.cut_in_act):
+            raise OSError("the connection was cut while the act was under way")
         touched = await asyncio.shield(arrived)
         await self.life.point()
         if not touched:
