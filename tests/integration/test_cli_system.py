@@ -62,7 +62,7 @@ async def _apex(stack: Stack, *words: str, identity: Identity = Identity.CLIENT)
 
 async def _until_listed(stack: Stack, task: str, status: str) -> None:
     async with stack.client() as client:
-        for _ in range(300):
+        for _ in range(600):
             found = {each.task: each.status for each in (await client.tasks(TasksQuery())).tasks}
             if found.get(task) == status:
                 return
@@ -116,9 +116,10 @@ async def test_tasks_and_devices_are_listed(stack: Stack) -> None:
 
 
 async def test_a_running_task_is_cancelled(stack: Stack) -> None:
-    await stack.phones.set_faults("sim-1", {"latency_ms": 300})
+    await stack.phones.set_faults("sim-1", {"latency_ms": 2_000})  # so that it lasts for longer than a command takes
     task = (await _apex(stack, "submit", WIFI)).out.strip()
-    assert (await _apex(stack, "cancel", task, "--reason", "changed my mind")).code == 0
+    cancelled = await _apex(stack, "cancel", task, "--reason", "changed my mind")
+    assert (cancelled.code, "asked to cancel" in cancelled.out) == (0, True), cancelled.out
     await _until_listed(stack, task, "cancelled")
     told = json.loads((await _apex(stack, "show", task, "--json")).out)
     assert "changed my mind" in json.dumps(told["summary"])
@@ -181,7 +182,7 @@ async def test_a_raw_request_with_a_blank_goal_fails_with_a_reason(stack: Stack)
     async with stack.client() as client, stack.bus(Identity.CLIENT) as bus:
         before = {each.task for each in (await client.tasks(TasksQuery(status="failed"))).tasks}
         await bus.publish("request.any", '{"goal": " \u200b\\n"}'.encode())
-        for _ in range(300):
+        for _ in range(600):
             failed = (await client.tasks(TasksQuery(status="failed", failure="blank"))).tasks
             if found := [each for each in failed if each.task not in before]:
                 assert "its goal is blank; say what is to be done" in (found[0].failure_reason or "")

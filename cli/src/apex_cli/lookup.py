@@ -17,7 +17,7 @@ from apex_cli.errors import Ambiguous, NotFound, NotReachable
 from apex_cli.text import plain, shortened
 from apex_schemas.devices import DeviceStatus
 from apex_schemas.ids import is_task_id
-from apex_schemas.queries import TasksQuery, TaskSummary, Timeline, WaitingRequest, WaitingRequests
+from apex_schemas.queries import TasksQuery, TaskSummary, Timeline, WaitingRequest
 from apex_schemas.task import TaskFinished
 
 SHORTEST: Final = 4
@@ -148,7 +148,7 @@ def queued(requests: Iterable[WaitingRequest]) -> list[Whereabouts]:
 
 
 async def _known(client: Client, wanted: str) -> Known:
-    (waiting, devices), record = await asyncio.gather(_asked_of_executors(client), _on_record(client, wanted))
+    waiting, devices, record = await asyncio.gather(client.waiting(), _devices(client), _on_record(client, wanted))
     silent: list[str] = []
     found: dict[str, Whereabouts] = {}
     if waiting is None:
@@ -178,15 +178,11 @@ def _phones(found: Whereabouts, devices: Iterable[DeviceStatus]) -> tuple[str, .
     return tuple(f"{each.device} {each.state}" + (f": {each.reason}" if each.reason else "") for each in serving)
 
 
-async def _asked_of_executors(client: Client) -> tuple[WaitingRequests | None, list[DeviceStatus]]:
-    """What waits, then who is busy: in the order in which a task goes, so that none slips through in between."""
-    waiting = await client.waiting()
-    if waiting is None:
-        return None, []
+async def _devices(client: Client) -> list[DeviceStatus]:
     try:
-        return waiting, await client.devices()
+        return await client.devices()
     except NotReachable:
-        return waiting, []
+        return []  # nobody answers on the queue either, which is said
 
 
 async def _on_record(client: Client, wanted: str) -> tuple[TaskSummary, ...] | None:
