@@ -237,6 +237,11 @@ async def test_a_device_is_told_in_every_state_with_one_of_them_true(receiver: R
     assert told() == {"opening": 0, "ready": 1, "busy": 0, "quarantined": 0, "waiting": 0}
 
 
+async def test_an_end_that_no_task_has_had_is_told_with_nothing(receiver: Receiver, task: str) -> None:
+    at = ("apex-executor", "apex.tasks", frozenset({("status", "cancelled"), ("stage", "client")}))
+    await until(lambda: receiver.values.get(at) == 0, f"{at} was not told")
+
+
 async def test_fates_that_no_message_has_had_are_told_with_nothing(receiver: Receiver, task: str) -> None:
     for service in MODULES:
         at = (f"apex-{service}", "apex.messages", frozenset({("fate", "dead")}))

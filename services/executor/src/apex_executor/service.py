@@ -24,6 +24,11 @@ from apex_schemas.devices import DeviceControl, DeviceState, SessionRequest
 log = logging.getLogger(__name__)
 
 _WATCHED_AT_ONCE = 32
+_ENDS: Final = (
+    ("succeeded", ""),
+    ("cancelled", "client"),
+    *(("failed", stage) for stage in ("intake", "perception", "planner", "executor")),
+)
 _STATES: Final[tuple[str, ...]] = get_args(DeviceState)
 
 
@@ -39,6 +44,8 @@ async def compose(bus: Bus, environ: Mapping[str, str]) -> list[Coroutine[Any, A
     fleet = Fleet(bus, tasklog, settings, configs, check)
     watch = Watch(bus, tasklog, settings)
     shared = {consumer.name: consumer for consumer in SHARED_CONSUMERS}
+    for status, stage in _ENDS:  # told before there are any: who looks at growth would miss the first
+        metrics.add(metrics.TASKS, 0, {"status": status, "stage": stage})
     metrics.observe(metrics.DEVICE_STATE, lambda: _states(fleet.workers))
     log.info("devices: %s", ", ".join(config.alias for config in configs) or "none")
     return [
