@@ -36,7 +36,16 @@ def _limit(pid: int, most_bytes: str) -> None:
     except FileNotFoundError:
         return  # it has ended
     user = {"user": owner.st_uid, "group": owner.st_gid} if owner.st_uid != os.getuid() else {}
-    subprocess.run(["prlimit", f"--pid={pid}", f"--fsize={most_bytes}:"], check=True, timeout=20, **user)  # type: ignore[call-overload]
+    command = ["prlimit", f"--pid={pid}", f"--fsize={most_bytes}:"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, **user)  # type: ignore[call-overload]
+    assert done.returncode == 0 or _ended(pid), done.stderr
+
+
+def _ended(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def _below(pid: int) -> list[int]:
