@@ -44,9 +44,9 @@ async def letters(bus: Bus) -> int:
     return (await bus.api("STREAM.INFO.DEAD"))["state"]["messages"]
 
 
-async def hand_back(bus: Bus, letter: DeadLetter, consumer: Consumer = CANCEL) -> HandledAgain:
+async def hand_back(bus: Bus, letter: DeadLetter, consumer: Consumer = CANCEL, *, within_s: float = 20) -> HandledAgain:
     subject = subjects.again(consumer.identity, consumer.name)
-    reply = await bus.request(subject, msgspec.json.encode(letter), timeout_s=20)
+    reply = await bus.request(subject, msgspec.json.encode(letter), timeout_s=within_s)
     return msgspec.json.decode(reply, type=HandledAgain)
 
 
@@ -204,14 +204,11 @@ async def test_letter_is_taken_back_after_the_server_was_killed_and_started_agai
     async with dead(nats_server, done) as (bus, _, letter):
         await nats_server.kill()
         await nats_server.start()
-        await until(lambda: bus.connected, "it is connected again")
         answers: list[HandledAgain] = []
 
-        async def answered() -> bool:
-            with contextlib.suppress(Transient):
-                answers.append(await hand_back(bus, letter))
-            return bool(answers)
+        async def handled() -> bool:
+            with contextlib.suppress(Transient):  # a question that went into the old connection is lost
+                answers.append(await hand_back(bus, letter, within_s=2))
+            return bool(answers) and answers[-1].outcome == "handled"
 
-        await until_answered(answered, "an answer", within_s=20)
-        assert answers[0].outcome in ("handled", "failed"), answers
-        assert (await hand_back(bus, letter)).outcome == "handled"
+        await until_answered(handled, "an answer", within_s=60)
