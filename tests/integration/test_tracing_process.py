@@ -96,6 +96,22 @@ async def test_a_receiver_that_does_not_answer_is_waited_for_once_and_then_not_a
     assert done.stdout.split() == ["False", "False"]
 
 
+async def test_a_time_out_of_hours_keeps_nobody_waiting_for_hours_when_the_receiver_does_not_answer() -> None:
+    program = PROGRAM.partition("begun")[0] + (
+        "import asyncio\ntelemetry.LONGEST_SENT_SECONDS = 0.5\nprint(asyncio.run(telemetry.sent()))\nos._exit(0)\n"
+    )
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        environ = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_TIMEOUT": "10000"}
+        command = [sys.executable, "-c", program]
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=environ, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.stdout == "False\n", done.stderr
+
+
 async def test_what_has_ended_is_there_when_it_was_waited_for() -> None:
     program = PROGRAM.partition("begun")[0] + "import asyncio\nprint(asyncio.run(telemetry.sent(30)))\nos._exit(0)\n"
     async with otlp_receiver() as receiver:

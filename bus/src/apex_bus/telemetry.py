@@ -29,6 +29,8 @@ _TIMEOUT: Final = "OTEL_EXPORTER_OTLP_TIMEOUT"
 _EXPORT_SECONDS: Final = 3
 FLUSH_SECONDS: Final = 5.0
 SENT_SECONDS: Final = 1.0
+LONGEST_SENT_SECONDS: Final = 30.0
+"""A device waits meanwhile, and who takes the time-out of exports for milliseconds, as other SDKs do, has set hours."""
 _HOPELESS_SECONDS: Final = 60.0
 
 
@@ -89,8 +91,8 @@ class _Patience:
 async def sent(seconds: float | None = None) -> bool:
     """Wait until the spans that have ended so far are sent, so that a kill from here on loses none of them.
 
-    At most `seconds`, which is a second or what the environment gives an export; and after a wait in vain not at all
-    for a minute. False when they may not be sent.
+    At most `seconds`, which is a second, or what the environment gives an export and half a minute at most; and after
+    a wait in vain not at all for a minute. False when they may not be sent.
     """
     tracer = trace.get_tracer_provider()
     if not isinstance(tracer, TracerProvider):
@@ -106,8 +108,8 @@ async def sent(seconds: float | None = None) -> bool:
 
     threading.Thread(target=send, daemon=True, name="spans").start()
     try:
-        given = float(os.environ.get(_TIMEOUT) or SENT_SECONDS) if seconds is None else seconds
-        await asyncio.wait_for(done.wait(), given)
+        usual = min(float(os.environ.get(_TIMEOUT) or SENT_SECONDS), LONGEST_SENT_SECONDS)
+        await asyncio.wait_for(done.wait(), usual if seconds is None else seconds)
     except TimeoutError:
         _Patience.until = time.monotonic() + _HOPELESS_SECONDS
         return False
