@@ -139,6 +139,21 @@ async def test_bubble_of_another_app_covers_what_is_under_it(open_sim: OpenSim) 
     assert (await phone.act(Tap(at=under.tap_point), named(scene, under))).success
 
 
+async def test_driver_that_could_not_list_windows_once_is_asked_again_in_its_next_session(open_sim: OpenSim) -> None:
+    troubled = await open_sim(faults=OLD)
+    await troubled.act(LaunchApp(app="Settings"))
+    await troubled.tap("Network & internet")
+    await troubled.faults(unsupported=None)
+    await troubled.session.end()
+    phone = SimPhone(troubled.session, await troubled.session.open(), troubled.handsets, troubled.udid)
+    await phone.act(LaunchApp(app="Messages"))
+    seen = await phone.scene()
+    await phone.handsets.set_state(phone.udid, {MESSAGES: {"bubble": True}})
+    bubble = next(each for each in (await phone.scene()).elements if each.label == "Chat bubble")
+    said = await refused(phone, Tap(at=_corner(bubble)), named(seen, labelled(seen, "Grace Hopper")))
+    assert "lies under another window" in said
+
+
 async def test_what_the_keyboard_covers_is_covered_by_it_on_ios(open_sim: OpenSim) -> None:
     phone = await open_sim("ios")
     await phone.act(LaunchApp(app="Contacts"))

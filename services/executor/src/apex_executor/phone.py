@@ -52,7 +52,8 @@ class Phone:
         self.handle: SessionHandle | None = None
         self.dialect: Dialect = config.platform
         self.lists_windows = True
-        """Whether the driver tells the windows above an app; found out when it is asked."""
+        """Whether the driver tells the windows above an app; found out when it is asked, anew in each session: it may
+        have been in trouble only."""
 
     @property
     def driver(self) -> Remote:
@@ -93,6 +94,7 @@ class Phone:
         made = SessionHandle(id=driver.session_id, url=self.config.url, platform=self.config.platform)
         try:
             self.dialect = self._dialect(driver)
+            self.lists_windows = True
             self._prepare(driver)
             driver.get_window_rect()  # pyright: ignore  (a session that does not answer is none)
             self.handle = SessionHandle(
