@@ -122,6 +122,18 @@ async def test_what_a_superuser_has_migrated_is_handed_to_the_owner(postgres: Po
     assert len(await _run(_as(postgres.dsn, "apex_writer", "w"), "select * from tasks")) == 1
 
 
+async def test_what_another_role_has_in_the_database_stays_with_it_when_roles_are_made(postgres: Postgres) -> None:
+    await migrate.upgrade(postgres.dsn)
+    await _run(postgres.dsn, "create table theirs (x int)")
+    await _run(postgres.dsn, "alter table theirs owner to pg_monitor")
+    await migrate.make_roles(postgres.dsn, {})
+    owners = "select relname, relowner::regrole::text from pg_class where relname = any($1) order by 1"
+    found = await _run(postgres.dsn, owners, ["steps", "theirs", "v_steps", "alembic_version"])
+    assert dict(map(tuple, found)) == {
+        "alembic_version": "apex_owner", "steps": "apex_owner", "theirs": "pg_monitor", "v_steps": "apex_owner",
+    }  # fmt: skip
+
+
 async def test_the_command_says_the_version_and_names_what_is_missing(postgres: Postgres) -> None:
     done = await _command(postgres.dsn, "upgrade")
     assert (done.returncode, done.stdout) == (0, "decision-log database: version 0004\n"), done.stderr

@@ -18,12 +18,16 @@ begin
     revoke all on schema public from public;
     grant usage, create on schema public to apex_owner;
     grant usage on schema public to apex_writer, apex_reader;
-    -- What a superuser has migrated before there was an owner becomes the owner's.
-    for name in select tablename from pg_tables where schemaname = 'public' and tableowner <> 'apex_owner' loop
+    -- What a superuser has migrated before there was an owner becomes the owner's; others keep what is theirs, as
+    -- extensions do.
+    for name in
+        select c.relname from pg_class c join pg_roles r on r.oid = c.relowner
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v')
+            and (r.rolsuper or r.rolname = current_user)
+            and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
+                and d.deptype = 'e')
+    loop
         execute format('alter table public.%I owner to apex_owner', name);
-    end loop;
-    for name in select viewname from pg_views where schemaname = 'public' and viewowner <> 'apex_owner' loop
-        execute format('alter view public.%I owner to apex_owner', name);
     end loop;
     alter role apex_reader set default_transaction_read_only = on;
     alter role apex_writer set statement_timeout = '60s';
