@@ -15,7 +15,7 @@ from apex_bus.tracing import headers as trace_headers
 from apex_schemas import envelope
 from apex_schemas.errors import LogTorn, SubjectMismatch, Undecodable, WireError
 from apex_schemas.scene import Scene
-from apex_schemas.slots import KINDS, Slot, finished, parse_slot, started
+from apex_schemas.slots import KINDS, Kind, Slot, finished, parse_slot, started
 from apex_schemas.steps import ActIntent, PlannedStep, WorldEvent, WorldState
 from apex_schemas.structs import Wire
 from apex_schemas.task import TaskFinished, TaskStarted
@@ -72,7 +72,7 @@ class _Message(Protocol):
     def timestamp_ns(self) -> int: ...
 
 
-_HOLDS: Final = {
+HOLDS: Final[dict[Kind, type[Wire]]] = {
     "started": TaskStarted,
     "scene": Scene,
     "planned": PlannedStep,
@@ -80,6 +80,7 @@ _HOLDS: Final = {
     "event": WorldEvent,
     "finished": TaskFinished,
 }
+"""What a slot of each kind holds."""
 
 
 def entry_of(message: _Message) -> Entry:
@@ -87,7 +88,7 @@ def entry_of(message: _Message) -> Entry:
     slot = parse_slot(message.subject)
     decoded = envelope.decode(message.data)
     envelope.check_subject(decoded, message.subject, task=slot.task, device=slot.device, turn=slot.turn)
-    if not isinstance(decoded.body, _HOLDS[slot.kind]):
+    if not isinstance(decoded.body, HOLDS[slot.kind]):
         raise SubjectMismatch(message.subject, f"a {decoded.kind}")
     return Entry(slot, decoded.body, message.sequence, message.timestamp_ns, decoded.attempt)
 

@@ -18,11 +18,12 @@ from nats.aio.msg import Msg
 from apex_bus import tracing
 from apex_bus.connection import Bus, connect, flushed
 from apex_bus.errors import BusError, NotPermitted, StoreFull, Transient, Unacknowledged, Unreachable
+from apex_bus.tasklog import HOLDS, TaskLog
 from apex_cli.errors import NotFound, NotReachable, NotStored
 from apex_cli.place import Place
 from apex_schemas import envelope, subjects
 from apex_schemas.devices import DeviceStatus
-from apex_schemas.errors import WireError
+from apex_schemas.errors import SubjectMismatch, WireError
 from apex_schemas.queries import (
     QueryError,
     TaskList,
@@ -68,9 +69,9 @@ class Client:
         await self._bus.publish(subjects.cancel(task), msgspec.json.encode(CancelRequest(reason=reason)))
 
     async def ended(self, task: str) -> "Happening | None":
-        """How a task ended, a TaskFinished; None while it has not."""
-        stored = await self._bus.get("TASKS", f"task.*.{task}.end.finished")
-        return None if stored is None else _happening(stored.subject, stored.data)
+        """How a task ended, a TaskFinished; None while it has not. An end that cannot be read is a failure."""
+        entry = await TaskLog(self._bus).ended(task)
+        return None if entry is None else Happening(entry.slot, entry.body)
 
     @asynccontextmanager
     async def following(self, task: str) -> AsyncGenerator[AsyncIterator[Happening]]:
@@ -233,6 +234,8 @@ def _happening(subject: str, data: bytes) -> Happening:
     slot = parse_slot(subject)
     message = envelope.decode(data)
     envelope.check_subject(message, subject, task=slot.task, device=slot.device, turn=slot.turn)
+    if not isinstance(message.body, HOLDS[slot.kind]):
+        raise SubjectMismatch(subject, f"a {message.kind}")
     return Happening(slot, message.body)
 
 
