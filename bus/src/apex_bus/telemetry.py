@@ -109,7 +109,8 @@ async def sent(seconds: float | None = None) -> bool:
     threading.Thread(target=send, daemon=True, name="spans").start()
     try:
         usual = min(float(os.environ.get(_TIMEOUT) or SENT_SECONDS), LONGEST_SENT_SECONDS)
-        await asyncio.wait_for(done.wait(), usual if seconds is None else seconds)
+        async with asyncio.timeout(usual if seconds is None else seconds):
+            await done.wait()
     except TimeoutError:
         _Patience.until = time.monotonic() + _HOPELESS_SECONDS
         return False

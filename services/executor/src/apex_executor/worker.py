@@ -128,7 +128,8 @@ class Worker:
     async def _change(self, seconds: float) -> None:
         """Wait until something has changed, or for so long."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            async with asyncio.timeout(seconds):  # `wait_for` of Python 3.11 swallows a cancellation that comes with it
+                await self._changed.wait()
 
     async def _rest(self) -> None:
         """While the device is paused, leave the phone to others: without a session. Raises Retired."""
