@@ -40,13 +40,15 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Stac
 
 
 async def _until_stored(client: Client, task: str) -> Timeline:
-    """The timeline, once the database has the task's end and the provider call of every decision."""
+    """The timeline, once the database has the task's end, and of every turn the provider call and the outcome: copies
+    of the decision-log overtake one another."""
     deadline = asyncio.get_running_loop().time() + STORED_SECONDS
     while True:
         try:
             timeline = await client.timeline(task)
             decided = [step for step in timeline.steps if step.action != "look"]
-            if timeline.summary.status != "running" and all(step.calls for step in decided):
+            whole = all(step.calls and (step.done or step.action == "finish_task") for step in decided)
+            if timeline.summary.status != "running" and len(timeline.steps) >= timeline.summary.turns and whole:
                 return timeline
         except NotFound:
             pass

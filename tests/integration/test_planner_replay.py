@@ -137,7 +137,12 @@ async def test_prompts_and_steps_come_out_of_the_stored_scenes_and_records_again
             step = read_reply(record.reply, scene.body, request)
             assert isinstance(step, PlannedStep)
             told: PlannedStep = planned.body
-            stamped = {"planned_at_ms": told.planned_at_ms, "plan_ms": told.plan_ms, "tokens_used": told.tokens_used}
+            stamped = {
+                "planned_at_ms": told.planned_at_ms,
+                "plan_ms": told.plan_ms,
+                "tokens_used": told.tokens_used,
+                "screen_changed": scene.body.differs_from(world.history[-1].fingerprint) if world.history else None,
+            }
             assert msgspec.msgpack.encode(msgspec.structs.replace(step, **stamped)) == msgspec.msgpack.encode(told)
             usage = record.reply.usage
             assert told.tokens_used == usage.input_tokens + usage.output_tokens > 0
