@@ -104,8 +104,13 @@ async def test_a_message_of_another_turn_that_is_delivered_into_a_slot_is_not_be
     async with stack.bus(I.PERCEPTION) as perception:
         later = f"task.sim-1.{task}.3.event"
         pull = "$JS.API.CONSUMER.MSG.NEXT.TASKS.PERCEPTION"
-        end = await run(stack, task, Meddle(perception, (pull, b"1", later)))
-    assert end.status in ("succeeded", "failed")
+        end = await run(stack, task, Meddle(perception, *[(pull, b"1", later)] * 3))
+        in_its_slot = await perception.get("TASKS", later)
+    if in_its_slot is None:  # what was taken away was given to nobody: the watchdog said so, or it came again
+        assert end.status == "succeeded" or end.stage == "perception", end
+    else:
+        assert isinstance(envelope.decode(in_its_slot.data).body, WorldEvent)
+        assert end.status == "succeeded", end
 
 
 async def test_services_answer_inboxes_only(stack: Stack) -> None:
