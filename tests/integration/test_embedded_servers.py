@@ -30,7 +30,7 @@ from apex_lab.embedded.postgres import postgres_server
 async def main(folder):
     async with nats_server(folder / "nats") as nats, postgres_server(folder / "postgres") as postgres:
         print(nats.pid, postgres.pid, postgres.data, sep="\\n", flush=True)
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
 
 asyncio.run(main(Path(sys.argv[1])))
 """
@@ -144,7 +144,7 @@ def test_nothing_is_left_when_the_starter_is_ended(folder: Path, killed_by: sign
     pids = [int(starter.stdout.readline()) for _ in range(2)]
     data = Path(starter.stdout.readline().strip())
     starter.send_signal(killed_by)
-    starter.wait(timeout=20)
+    starter.wait(timeout=60)  # each server has ten seconds to end in order, and a busy disk
     starter.stdout.close()
     _until(lambda: not any(_is_running(pid) for pid in pids))
     if not embedded_postgres_keeps(data, folder):
