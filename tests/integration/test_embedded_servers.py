@@ -22,7 +22,7 @@ from apex_lab.embedded.nats import nats_server
 from apex_lab.embedded.postgres import postgres_server
 
 STARTER = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from apex_lab.embedded.nats import nats_server
 from apex_lab.embedded.postgres import postgres_server
@@ -32,6 +32,7 @@ async def main(folder):
         print(nats.pid, postgres.pid, postgres.data, sep="\\n", flush=True)
         await asyncio.sleep(600)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, also where the tests run in a background
 asyncio.run(main(Path(sys.argv[1])))
 """
 
