@@ -142,10 +142,13 @@ async def test_root_runs_postgres_as_another_user_from_a_temporary_folder_where_
 def test_nothing_is_left_when_the_starter_is_ended(folder: Path, killed_by: signal.Signals) -> None:
     starter = subprocess.Popen([sys.executable, "-c", STARTER, folder], stdout=subprocess.PIPE, text=True)
     assert starter.stdout is not None
-    pids = [int(starter.stdout.readline()) for _ in range(2)]
-    data = Path(starter.stdout.readline().strip())
-    starter.send_signal(killed_by)
-    starter.wait(timeout=60)  # each server has ten seconds to end in order, and a busy disk
+    try:
+        pids = [int(starter.stdout.readline()) for _ in range(2)]
+        data = Path(starter.stdout.readline().strip())
+        starter.send_signal(killed_by)
+        starter.wait(timeout=60)  # each server has ten seconds to end in order, and a busy disk
+    finally:
+        starter.kill()
     starter.stdout.close()
     _until(lambda: not any(_is_running(pid) for pid in pids))
     if not embedded_postgres_keeps(data, folder):
