@@ -1,6 +1,5 @@
 """The clock of one host is five minutes off: tasks still begin, act, end and are recorded."""
 
-import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,11 +7,9 @@ from pathlib import Path
 import components
 import pytest
 
-from apex_cli.client import Client
-from apex_cli.errors import NotFound
 from apex_lab.stack import Stack, services
+from apex_lab.stack.recorded import recorded
 from apex_schemas.ids import new_task_id
-from apex_schemas.queries import Timeline
 from apex_schemas.task import TaskFinished, TaskRequest
 
 _WRONG = """
@@ -39,19 +36,6 @@ class WrongClock(Stack):
         await super()._keep(name, command, environment)
 
 
-async def _recorded(client: Client, task: str) -> Timeline:
-    """The timeline, once the database has the end of the task."""
-    async with asyncio.timeout(30):
-        while True:
-            try:
-                timeline = await client.timeline(task)
-                if timeline.summary.status != "running":
-                    return timeline
-            except NotFound:
-                pass  # nothing of it is recorded yet
-            await asyncio.sleep(0.1)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("shift", [300.0, -300.0], ids=["ahead", "behind"])
@@ -68,5 +52,5 @@ async def test_task_succeeds_with_a_clock_five_minutes_off(service: str, shift: 
         async for happening in happenings:
             if isinstance(happening.body, TaskFinished):
                 assert (happening.body.status, happening.body.answer) == ("succeeded", "Lab-5G"), happening.body
-        codes = {step.code for step in (await _recorded(client, task)).steps}
+        codes = {step.code for step in (await recorded(client, task, seconds=60)).steps}
         assert not codes & {"STALE_PLAN", "SCENE_TOO_OLD"}, codes

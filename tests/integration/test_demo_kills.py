@@ -2,7 +2,6 @@
 with every service started twice, many tasks on many phones do the same.
 """
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -12,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from apex_cli.client import Client
-from apex_cli.errors import NotFound
 from apex_lab.stack import Stack
+from apex_lab.stack.recorded import recorded
 from apex_schemas.ids import new_task_id
 from apex_schemas.queries import Timeline
 from apex_schemas.steps import PlannedStep
@@ -40,20 +39,18 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Stac
 
 
 async def _until_stored(client: Client, task: str) -> Timeline:
-    """The timeline, once the database has the task's end, and of every turn the provider call and the outcome: copies
-    of the decision-log overtake one another."""
-    deadline = asyncio.get_running_loop().time() + STORED_SECONDS
-    while True:
-        try:
-            timeline = await client.timeline(task)
-            decided = [step for step in timeline.steps if step.action != "look"]
-            whole = all(step.calls and (step.done or step.action == "finish_task") for step in decided)
-            if timeline.summary.status != "running" and len(timeline.steps) >= timeline.summary.turns and whole:
-                return timeline
-        except NotFound:
-            pass
-        assert asyncio.get_running_loop().time() < deadline, f"{task} did not reach the database as a whole"
-        await asyncio.sleep(0.1)
+    timeline = await recorded(client, task, seconds=STORED_SECONDS, whole=_whole)
+    assert timeline.summary.status != "running", f"the end of {task} did not reach the database"
+    assert _whole(timeline), f"{task} did not reach the database as a whole"
+    return timeline
+
+
+def _whole(timeline: Timeline) -> bool:
+    """Of every turn the database has the provider call and the outcome: copies of the decision-log overtake one
+    another."""
+    decided = [step for step in timeline.steps if step.action != "look"]
+    complete = all(step.calls and (step.done or step.action == "finish_task") for step in decided)
+    return complete and len(timeline.steps) >= timeline.summary.turns
 
 
 def _assert_each_act_once(timeline: Timeline, acts: list[dict[str, Any]]) -> None:

@@ -21,11 +21,10 @@ import pytest
 import pytest_asyncio
 from integration.otlp_receiver import Receiver, otlp_receiver
 
-from apex_cli.client import Client
-from apex_cli.errors import NotFound
 from apex_cli.money import money
 from apex_cli.report.page import page
 from apex_lab.stack import Stack
+from apex_lab.stack.recorded import recorded
 from apex_lab.stack.services import MODULES
 from apex_schemas.ids import new_task_id
 from apex_schemas.queries import Timeline
@@ -81,21 +80,12 @@ class Whole:
                 await client.submit(request, "any")
                 ended = [each.body async for each in happenings][-1]
             assert isinstance(ended, TaskFinished)
-            async with asyncio.timeout(60):
-                while (timeline := await self._written(client, task)) is None:
-                    await asyncio.sleep(0.1)
+            timeline = await recorded(client, task, seconds=60)
+            assert timeline.summary.status != "running", timeline
             async with asyncio.timeout(60):
                 while not any(span.name == "task" for span in self.exported.of(task)):
                     await asyncio.sleep(0.1)
         return ended, timeline
-
-    async def _written(self, client: Client, task: str) -> Timeline | None:
-        """The timeline, once the end of the task has reached the database."""
-        try:
-            timeline = await client.timeline(task)
-        except NotFound:
-            return None
-        return None if timeline.summary.status == "running" else timeline
 
     async def kept(self) -> list[tuple[str, bytes]]:
         """All that the system has stored, logged, sent and asked, by where it is."""

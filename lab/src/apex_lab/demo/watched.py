@@ -1,7 +1,6 @@
 """One task of the demo: submitted, followed live, shown as Postgres has it, and checked on the phone itself."""
 
 import asyncio
-import time
 from typing import Final
 
 import msgspec
@@ -9,13 +8,13 @@ from rich.console import Console
 
 from apex_cli import render
 from apex_cli.client import Client, Happening
-from apex_cli.errors import NotFound
 from apex_cli.live import step_of
 from apex_cli.text import styled
 from apex_lab.demo.goals import Goal
 from apex_lab.demo.progress import Progress
 from apex_lab.stack import Stack
 from apex_lab.stack.errors import NotReady
+from apex_lab.stack.recorded import recorded
 from apex_schemas.ids import new_task_id
 from apex_schemas.queries import Timeline, TimelineStep
 from apex_schemas.steps import PlannedStep, WorldEvent
@@ -43,7 +42,7 @@ async def watch(goal: Goal, stack: Stack, client: Client, console: Console, prog
             decided, end = await stack.while_running(_follow(goal, task, client, progress))
     except TimeoutError:
         raise NotReady(f"the task {goal.text!r} did not end", TASK_SECONDS + 30, stack.logs) from None
-    stored = await _stored(client, task, len(decided))
+    stored = await recorded(client, task, seconds=STORED_SECONDS, whole=lambda found: _decisions(found) >= len(decided))
     console.print(render.timeline(stored))
     truth = goal.truth(before, await stack.phones.state(PHONE))
     mark = ("  ✓ ", "bold green") if truth.holds else ("  ✗ ", "bold red")
@@ -75,21 +74,6 @@ def _progress(happening: Happening, progress: Progress) -> TimelineStep | None:
     if isinstance(body, WorldEvent) and body.success is not True:
         progress.tell(f"turn {turn}: {body.code or 'unknown'} {body.message or ''}")
     return None
-
-
-async def _stored(client: Client, task: str, decisions: int) -> Timeline:
-    """The task's timeline, once Postgres has its end and all of its decisions; after 15 s, whatever it has."""
-    deadline = time.monotonic() + STORED_SECONDS
-    while True:
-        late = time.monotonic() > deadline
-        try:
-            timeline = await client.timeline(task)
-            if late or (timeline.summary.status != "running" and _decisions(timeline) >= decisions):
-                return timeline
-        except NotFound:
-            if late:
-                raise
-        await asyncio.sleep(0.1)
 
 
 def _decisions(timeline: Timeline) -> int:
