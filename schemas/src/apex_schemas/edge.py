@@ -5,6 +5,7 @@ person, and is refused by name.
 """
 
 import hashlib
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -49,12 +50,15 @@ def digest(data: bytes) -> str:
     executor that took a request and the one that meets it again may be of two versions.
     """
     request = decode_request(data)
-    given = [
-        (field.name, value)
-        for field in sorted(msgspec.structs.fields(TaskRequest), key=lambda field: field.name)
-        if (value := getattr(request, field.name)) != _default(field)
-    ]
+    given = [(name, value) for name, default in _defaults() if (value := getattr(request, name)) != default]
     return hashlib.sha256(msgspec.msgpack.encode(given)).hexdigest()[:32]
+
+
+@cache
+def _defaults() -> tuple[tuple[str, Any], ...]:
+    """The fields of a request in alphabetical order, each with its default; those without one never equal it."""
+    fields = sorted(msgspec.structs.fields(TaskRequest), key=lambda field: field.name)
+    return tuple((field.name, _default(field)) for field in fields)
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:
