@@ -50,14 +50,14 @@ def digest(data: bytes) -> str:
     executor that took a request and the one that meets it again may be of two versions.
     """
     request = decode_request(data)
-    given = [(name, value) for name, default in _defaults() if (value := getattr(request, name)) != default]
+    given = [(name, value) for name, default in _defaults(TaskRequest) if (value := getattr(request, name)) != default]
     return hashlib.sha256(msgspec.msgpack.encode(given)).hexdigest()[:32]
 
 
 @cache
-def _defaults() -> tuple[tuple[str, Any], ...]:
+def _defaults(type_: type[TaskRequest]) -> tuple[tuple[str, Any], ...]:
     """The fields of a request in alphabetical order, each with its default; those without one never equal it."""
-    fields = sorted(msgspec.structs.fields(TaskRequest), key=lambda field: field.name)
+    fields = sorted(msgspec.structs.fields(type_), key=lambda field: field.name)
     return tuple((field.name, _default(field)) for field in fields)
 
 
