@@ -40,7 +40,7 @@ async def test_device_that_is_added_gets_its_consumers_and_the_others_stay(nats_
         ({"max_age": 1_000_000_000_000}, "max_age"),
         ({"deny_purge": False}, "deny_purge"),
         ({"max_msgs_per_subject": -1, "discard_new_per_subject": False}, "max_msgs_per_subject"),
-        ({"max_bytes": 1_000_000}, "max_bytes"),
+        ({"max_bytes": 4 * 2**30 + 1}, "max_bytes"),
     ],
 )
 async def test_stream_of_another_configuration_is_drift_that_names_the_difference(
@@ -55,6 +55,24 @@ async def test_stream_of_another_configuration_is_drift_that_names_the_differenc
         assert named in str(drift.value)
         assert "stream TASKS" in str(drift.value)
         assert (await bus.api("STREAM.INFO.TASKS"))["config"][named] == change[named], "it is left as it was"
+
+
+async def test_stream_that_is_wanted_larger_is_made_larger_with_what_is_in_it_and_never_smaller(
+    nats_server: Nats,
+) -> None:
+    async with connected(nats_server.url) as bus:
+        await provision(bus, (), store_mib=64)
+        await bus.publish("request.any", b"waits")
+        await provision(bus, (), store_mib=128)
+        for stream in STREAMS:
+            info = await bus.api(f"STREAM.INFO.{stream.name}")
+            wanted = stream_config(stream, replicas=1, store_mib=128)
+            assert info["config"]["max_bytes"] == wanted["max_bytes"], stream.name
+        kept = await bus.get("REQUESTS", "request.any")
+        assert kept is not None
+        assert kept.data == b"waits"
+        with pytest.raises(Drift, match="max_bytes"):
+            await provision(bus, (), store_mib=64)
 
 
 async def test_consumer_of_another_configuration_is_drift_that_names_the_difference(nats_server: Nats) -> None:

@@ -39,8 +39,10 @@ log = logging.getLogger(__name__)
 FENCE_REFUSALS: Final = (10071, 10164, 10158, 10077)
 """Error codes that mean: the slot, or the log it is fenced by, is not as the writer believed. 10077 also means full."""
 
-FULL: Final = (10002, 10023, 10047, 10077)
-"""Error codes of a store that takes no message; 10077 that it has none to spare for this subject is a refusal."""
+_STREAM_FULL: Final = 10077
+FULL: Final = (10002, 10023, 10047, _STREAM_FULL)
+"""Error codes of a store that takes no message; 10077 that it has none to spare for this subject is a refusal, the
+others speak of the whole server."""
 
 MAX_PUBLISH_BYTES: Final = 7 * 1024 * 1024
 _HEADER_ROOM: Final = 16 * 1024
@@ -141,7 +143,8 @@ class Bus:
         ack = _decode_ack(reply.data)
         if ack.error is not None:
             if ack.error.err_code in FULL and "per subject" not in ack.error.description:
-                raise StoreFull(ack.stream or subject, ack.error.description)
+                whole = ack.error.err_code != _STREAM_FULL
+                raise StoreFull(ack.stream or subject, ack.error.description, whole=whole)
             raise Refused(subject, ack.error.err_code, ack.error.description)
         return ack.seq
 

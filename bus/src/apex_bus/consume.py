@@ -90,9 +90,9 @@ class _Loop:
             case Later(delay_s):
                 counters["later"] += 1
                 await delivery.again(delay_s)
-            case Waits(reason, delay_s):
+            case Waits(reason, delay_s, level):
                 counters["later"] += 1
-                log.info("%s later: %s", delivery.subject, reason)
+                log.log(level, "%s later: %s", delivery.subject, reason)
                 await delivery.again(delay_s)
             case Dead(reason):
                 await self._bury(delivery, reason)

@@ -27,8 +27,8 @@ import nkeys  # pyright: ignore[reportMissingTypeStubs]
 
 from apex_bus.errors import BusError, SettingsError
 from apex_bus.permissions import CLIENTS, Permissions, Shared, permissions, shared
-from apex_bus.provision import device_aliases, named_devices
-from apex_schemas.streams import STREAMS
+from apex_bus.provision import ProvisionSettings, device_aliases, named_devices
+from apex_bus.settings import load
 from apex_schemas.subjects import Identity
 
 Layout = Literal["flat", "volumes"]
@@ -59,12 +59,14 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     """How the server listens and where it stores. `monitor` is the address of its health page, None for none.
 
     `guest` lets whoever shows no credentials do what a client may: for a server that only this host can reach.
+    `store_mib` is the room of all streams together, as provisioning has it; the server may keep a little more.
     """
 
     listen: str = "127.0.0.1:4222"
     monitor: str | None = None
     store: Path | None = None
     guest: bool = True
+    store_mib: int = ProvisionSettings().store_mib
     tls_cert: Path | None = None
     tls_key: Path | None = None
     tls_ca: Path | None = None
@@ -153,7 +155,7 @@ def _server_config(server: Server, store: Path) -> dict[str, Any]:
         "feature_flags": {"js_ack_fc_v2": False},
         "jetstream": {
             "store_dir": str(store),
-            "max_file": sum(stream.max_bytes for stream in STREAMS) + _STORE_HEADROOM,
+            "max_file": server.store_mib * 2**20 + _STORE_HEADROOM,
             "sync_interval": "always",
         },
     }
@@ -260,7 +262,13 @@ def _is_loopback(listen: str) -> bool:
 
 def main() -> int:
     arguments = _arguments().parse_args()
+    try:
+        store_mib = load(ProvisionSettings, os.environ, prefix="APEX_").store_mib
+    except SettingsError as error:
+        sys.stderr.write(f"credentials: {error}\n")
+        return 2
     server = Server(
+        store_mib=store_mib,
         listen=arguments.listen,
         monitor=arguments.monitor,
         store=arguments.store,

@@ -8,7 +8,7 @@ BusError
 └── Transient          try again later, with the same attempt: nothing is failed for it
     ├── LogUnavailable no answer from the log, or an answer that proves nothing
     │   └── Unacknowledged   nobody has said that a message was stored
-    └── StoreFull      a stream refuses new messages because it is full
+    └── StoreFull      a stream, or the whole store of the server, is full and refuses new messages
 """
 
 
@@ -63,6 +63,11 @@ class Unacknowledged(LogUnavailable):
 
 
 class StoreFull(Transient):
-    def __init__(self, stream: str, detail: str) -> None:
-        super().__init__(f"stream {stream} is full ({detail}): make room or raise its limit", delay_s=5.0)
-        self.stream = stream
+    """Known not to be stored. `whole`: not the stream is full, but all that the server may keep (`max_file`), or its
+    disk."""
+
+    def __init__(self, stream: str, detail: str, *, whole: bool = False) -> None:
+        what = f"the NATS server has no room left for stream {stream}" if whole else f"stream {stream} is full"
+        do = "its max_file, or free its disk, and restart it" if whole else "its limit by APEX_STORE_MIB"
+        super().__init__(f"{what} ({detail}): raise {do}; what waits for it then goes on", delay_s=5.0)
+        self.stream, self.whole = stream, whole

@@ -14,7 +14,7 @@ import logging
 from typing import Final, NamedTuple
 
 from apex_bus.delivery import Delivery, Done, Handler, Later
-from apex_bus.errors import NotPermitted, Transient
+from apex_bus.errors import NotPermitted, StoreFull, Transient
 from apex_schemas.errors import LogTorn, SubjectMismatch, UnknownKind, WireError
 
 log = logging.getLogger(__name__)
@@ -29,10 +29,11 @@ class Skipped(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """As Later, for a reason that the handler did not choose."""
+    """As Later, for a reason that the handler did not choose. `level` is how loudly it is said."""
 
     reason: str
     delay_s: float
+    level: int = logging.INFO
 
 
 class Dead(NamedTuple):
@@ -57,7 +58,8 @@ async def fate_of(handle: Handler, delivery: Delivery) -> Fate:
     except LogTorn as error:
         return Waits(str(error), _TORN_DELAY_S)
     except Transient as error:
-        return Waits(str(error), error.delay_s)
+        level = logging.WARNING if isinstance(error, StoreFull) else logging.INFO
+        return Waits(str(error), error.delay_s, level)
     except NotPermitted:
         raise
     except WireError as error:

@@ -1,7 +1,8 @@
 """Make the streams and consumers of the subjects table: `python -m apex_bus.provision`, as the provisioner, at start.
 
-Idempotent: what exists as wanted is left alone; what exists otherwise is an error that names the differences, since
-a silent update of a stream could drop what is in it.
+Idempotent: what exists as wanted is left alone; a stream that is wanted larger is made larger, which loses nothing and
+lets go on what a full one has kept waiting; what exists otherwise is an error that names the differences, since a
+silent update of a stream could drop what is in it.
 """
 
 import argparse
@@ -113,9 +114,10 @@ def consumer_config(consumer: Consumer) -> dict[str, Any]:
 
 
 async def provision(bus: Bus, devices: tuple[str, ...], *, replicas: int = 1, store_mib: int = 7_616) -> None:
-    """Make what is missing. Raises Drift for what exists with another configuration."""
+    """Make what is missing, and streams larger. Raises Drift for what exists with another configuration."""
     for stream in STREAMS:
         wanted = stream_config(stream, replicas=replicas, store_mib=store_mib)
+        await _enlarge(bus, stream.name, wanted["max_bytes"])
         await _ensure(
             bus, f"stream {stream.name}", f"STREAM.INFO.{stream.name}", f"STREAM.CREATE.{stream.name}", wanted, wanted
         )
@@ -126,6 +128,18 @@ async def provision(bus: Bus, devices: tuple[str, ...], *, replicas: int = 1, st
         await _ensure(
             bus, f"consumer {consumer.name}", f"CONSUMER.INFO.{place}", f"CONSUMER.CREATE.{place}", wanted, body
         )
+
+
+async def _enlarge(bus: Bus, name: str, max_bytes: int) -> None:
+    """Raise the limit of a stream that exists with a lower one. Raises Drift where the server has no room for it."""
+    found = await bus.api(f"STREAM.INFO.{name}")
+    if "error" in found or not 0 < found["config"]["max_bytes"] < max_bytes:
+        return
+    config = {**found["config"], "max_bytes": max_bytes}
+    made = await bus.api(f"STREAM.UPDATE.{name}", json.dumps(config).encode(), timeout_s=15)
+    if "error" in made:
+        raise Drift(f"stream {name}", {"max_bytes": (made["error"].get("description"), max_bytes)})
+    log.info("stream %s may now have %d MiB", name, max_bytes // 2**20)
 
 
 async def _ensure(bus: Bus, what: str, info: str, create: str, wanted: dict[str, Any], body: dict[str, Any]) -> None:

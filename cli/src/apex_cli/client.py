@@ -16,10 +16,10 @@ import nats.errors
 from nats.aio.msg import Msg
 
 from apex_bus import tracing
-from apex_bus.connection import Bus, connect, flushed
+from apex_bus.connection import Bus, Refused, connect, flushed
 from apex_bus.errors import BusError, NotPermitted, StoreFull, Transient, Unacknowledged, Unreachable
 from apex_bus.tasklog import HOLDS, TaskLog
-from apex_cli.errors import NotFound, NotReachable, NotStored
+from apex_cli.errors import NoRoom, NotFound, NotReachable, NotStored
 from apex_cli.place import Place
 from apex_schemas import envelope, subjects
 from apex_schemas.devices import DeviceStatus
@@ -202,7 +202,8 @@ async def connected(place: Place) -> AsyncGenerator[Client]:
 
 
 def run(place: Place, work: Callable[[Client], Awaitable[Result]]) -> Result:
-    """Connect, do the work, close. Raises NotStored, or NotReachable for everything else that the bus finds wrong."""
+    """Connect, do the work, close. Raises NoRoom, NotStored, or NotReachable for everything else that the bus finds
+    wrong."""
 
     async def whole() -> Result:
         async with connected(place) as client:
@@ -215,7 +216,9 @@ def run(place: Place, work: Callable[[Client], Awaitable[Result]]) -> Result:
 
     try:
         return asyncio.run(whole())
-    except (Unacknowledged, StoreFull) as error:
+    except StoreFull as error:
+        raise NoRoom(str(error).partition(";")[0], place.found) from error
+    except (Unacknowledged, Refused) as error:
         raise NotStored(str(error), place.found) from error
     except BusError as error:
         raise NotReachable(f"{str(error).split(';')[0]},", place.found) from error

@@ -5,6 +5,7 @@ CommandError
 ├── ChecksFailed       exit 1: a check of `apex test` failed
 ├── NotReachable       exit 3: no server, no service behind it, or no permission
 ├── NotStored          exit 3: the server has not said that it stored what was asked for
+├── NoRoom             exit 3: the server has said that it did not
 ├── NotFound           exit 4: there is no such task
 ├── BadInput           exit 5: a file or an option's value cannot be used
 │   └── Ambiguous      exit 5: more than one task begins with what was given
@@ -61,6 +62,14 @@ class NotStored(CommandError):
 
     def __init__(self, why: str, place: str) -> None:
         super().__init__(f"not confirmed by {place}: {why}; before you ask again, look whether `apex queue` has it")
+        self.place = place
+
+
+class NoRoom(CommandError):
+    exit_code = 3
+
+    def __init__(self, why: str, place: str) -> None:
+        super().__init__(f"not taken by {place}, and nothing will come of it: {why}; then ask again")
         self.place = place
 
 

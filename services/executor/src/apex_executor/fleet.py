@@ -120,6 +120,8 @@ class Fleet:
     async def _take_on(self, config: DeviceConfig, group: asyncio.TaskGroup) -> None:
         try:
             reason = await self._check(config)
+            if reason is None:
+                await self._announce(config)
         except Transient as error:
             reason = f"it is not known yet whether NATS is ready for it: {error}"
         if reason is not None:
@@ -128,7 +130,6 @@ class Fleet:
             self._missing[config.alias] = (config, reason)
             return
         self._missing.pop(config.alias, None)
-        await self._announce(config)
         worker = Worker(self._bus, self._log, config, self._settings)
         running = group.create_task(worker.run())
         self._workers[config.alias] = worker, running

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from apex_bus.connection import Bus, Stored
-from apex_bus.errors import LogUnavailable
+from apex_bus.errors import LogUnavailable, Transient
 from apex_bus.records import Record
 from apex_executor.errors import LeaseLost
 from apex_executor.settings import DeviceConfig
@@ -85,6 +85,10 @@ class Lease:
             sequence = await self._write(record, last=stored.sequence if stored else 0)
         except LogUnavailable:
             return False
+        except Transient as error:
+            log.warning("%s is not taken yet: %s", self._config.alias, error)
+            await asyncio.sleep(error.delay_s)
+            return False
         if sequence is None:
             return False
         self.record, self._sequence, self._renewed_at = record, sequence, sent_at
@@ -92,7 +96,8 @@ class Lease:
         return True
 
     async def update(self, **changes: Any) -> None:
-        """Change and renew the record. Raises LeaseLost when it is no longer ours, LogUnavailable after repeats."""
+        """Change and renew the record. Raises LeaseLost when it is no longer ours, LogUnavailable after repeats,
+        StoreFull."""
         async with self._writing:
             record = msgspec.structs.replace(self.record, renewals=self.record.renewals + 1, **changes)
             sequence, sent_at = await self._write_again(record)
@@ -117,14 +122,14 @@ class Lease:
             await asyncio.sleep(self._lease_s / 5)
             try:
                 await self.update()
-            except LogUnavailable as error:
+            except Transient as error:
                 log.warning("%s was not renewed: %s", self._config.alias, error)
 
     async def release(self) -> None:
         """Let the next one take the device at once. The claim stays: the task goes on with it."""
         try:
             await self.update(released=True, state="waiting", reason="its executor has stopped")
-        except (LeaseLost, LogUnavailable) as error:
+        except (LeaseLost, Transient) as error:
             log.info("%s was not released: %s", self._config.alias, error)
 
     async def _write(self, record: DeviceRecord, *, last: int, attempt: str | None = None) -> int | None:

@@ -1,8 +1,8 @@
 """What any executor does for all tasks: the watchdog, the intake and the cancellations.
 
 Consumes `started`, `request.>` and `cancel.*` through shared consumers; fills `finished`. Time is counted on one's
-own clock from the first sight of a state, and from the start again after a reconnect: while nothing could be read,
-nobody was late.
+own clock from the first sight of a state, and from the start again after a reconnect, or when the log was full: while
+nothing could be read, or written, nobody was late.
 """
 
 import logging
@@ -15,6 +15,7 @@ import msgspec
 
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Later, Verdict, bury
+from apex_bus.errors import StoreFull
 from apex_bus.tasklog import Entry, TaskLog, Unreadable, entry_of
 from apex_executor import decide
 from apex_executor.endings import Endings
@@ -105,7 +106,13 @@ class Watch:
         if isinstance(verdict, float | int):
             return Later(min(_LOOK_S, max(_AGAIN_S, verdict)))
         log.warning("task %s: %s", slot.task, verdict.reason)
-        await self._endings.end(newest, status="failed", reason=verdict.reason, stage=verdict.stage, goal=request.goal)
+        try:
+            await self._endings.end(
+                newest, status="failed", reason=verdict.reason, stage=verdict.stage, goal=request.goal
+            )
+        except StoreFull:
+            self._sights.start_again()
+            raise
         return Later(_AGAIN_S)
 
     async def _broken(self, newest: Entry) -> Entry | None:

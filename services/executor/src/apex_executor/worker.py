@@ -114,7 +114,10 @@ class Worker:
         delay = _QUARANTINE_S[min(failures, len(_QUARANTINE_S) - 1)]
         self._retry_at = time.monotonic() + delay
         log.error("%s; set aside for %.0f s", failed, delay)
-        await self._lease.update(state="quarantined", session=None, reason=failed.reason, failures=failures + 1)
+        try:
+            await self._lease.update(state="quarantined", session=None, reason=failed.reason, failures=failures + 1)
+        except Transient as error:
+            log.warning("that %s is set aside cannot be shown: %s", self.config.alias, error)
         await self._change(delay)
 
     async def _change(self, seconds: float) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from apex_perception import acting, labels, regions, roles, scrolling, tapping, zones
 from apex_perception.geometry import Covers, area, paint_ranks, visible
-from apex_perception.nodes import TEXT_LIMIT, Box, Tree
+from apex_perception.nodes import TEXT_LIMIT, Box, Tree, cut
 from apex_perception.regions import Regions
 from apex_perception.tapping import Taps
 from apex_schemas.geometry import Bounds, Point
@@ -250,18 +250,17 @@ class _Builder:
             obstacle = None if tap else "occluded"
         place = shown or box
         state = self.acting.state_of.get(index)
-        raw_text = node.raw_text if 0 < len(node.raw_text) <= TEXT_LIMIT else None
         return Element(
-            id=id_, role=entry.role, label=entry.label, value=node.value, hint=node.hint or None,
+            id=id_, role=entry.role, label=entry.label, value=node.value, hint=cut(node.hint) or None,
             bounds=None if place is None else Bounds(left=place[0], top=place[1], right=place[2], bottom=place[3]),
             tap_point=tap, obstacle=obstacle, parent=parent, depth=depth, interactive=entry.interactive,
             editable=node.editable and entry.interactive, scrollable=node.scrollable and entry.role != "field",
             enabled=node.enabled,
             checked=self.nodes[state].checked if state is not None else node.checked if entry.interactive else None,
             selected=node.selected, focused=node.focused, password=node.password,
-            resource_id=node.identifier or None, class_name=node.class_name or None,
-            text=None if node.password else raw_text,
-            description=node.raw_name if 0 < len(node.raw_name) <= TEXT_LIMIT else None,
+            resource_id=_whole(node.identifier), class_name=_whole(node.class_name),
+            text=None if node.password else _whole(node.raw_text),
+            description=_whole(node.raw_name),
             context="web" if node.web or self.tree.dialect in ("web", "html") else "native",
             more=scrolling.beyond(self.tree, index, self.boxes) if node.scrollable else (),
         )  # fmt: skip
@@ -272,3 +271,8 @@ class _Builder:
             if box is not None:
                 return Keyboard(bounds=Bounds(left=box[0], top=box[1], right=box[2], bottom=box[3]), keys=self.keys)
         return None
+
+
+def _whole(name: str) -> str | None:
+    """What an element is found again by: as it is, or not at all."""
+    return name if 0 < len(name) <= TEXT_LIMIT else None

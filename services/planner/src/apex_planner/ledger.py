@@ -6,20 +6,23 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
 
+from msgspec import structs
+
 from apex_bus.connection import FENCE_REFUSALS, Bus, Refused
 from apex_bus.errors import LogUnavailable, Transient
 from apex_bus.records import Record
 from apex_bus.tracing import headers as trace_headers
 from apex_schemas import envelope, subjects
-from apex_schemas.decision import DecisionRecord, PlannerClaim
-from apex_schemas.errors import Undecodable
+from apex_schemas.decision import DecisionFault, DecisionRecord, PlannerClaim
+from apex_schemas.errors import TooLarge, Undecodable
 from apex_schemas.ids import new_attempt
 from apex_schemas.steps import DecisionKey
 
 log = logging.getLogger(__name__)
 
 CLAIM_SECONDS: Final = 15.0
-_RECORD_SECONDS: Final = 60.0
+_RECORD_AGAIN_S: Final = 0.25
+_TRIES_BEFORE_SAID: Final = 100
 
 
 class BusLedger:
@@ -95,28 +98,49 @@ class BusLedger:
             sequence = renewed
 
     async def record(self, record: DecisionRecord) -> DecisionRecord:
+        """Until it is stored, however long nothing can be: an answer that was given up would be paid for again."""
         key = record.key
         subject = subjects.decision(key.task, key.turn, key.call)
         attempt = new_attempt()
-        data = envelope.encode(record, task=key.task, turn=key.turn, attempt=attempt)
+        try:
+            data = envelope.encode(record, task=key.task, turn=key.turn, attempt=attempt)
+        except TooLarge as error:
+            record = _without_answer(record, error)
+            data = envelope.encode(record, task=key.task, turn=key.turn, attempt=attempt)
         headers = {
             "Nats-Msg-Id": f"{subject}:{attempt}",
             "Nats-Expected-Last-Subject-Sequence": "0",
             **trace_headers(key.task),
         }
-        deadline = asyncio.get_running_loop().time() + _RECORD_SECONDS
+        tries = 0
         while True:
             try:
-                await self._bus.publish(subject, data, headers=headers)
-                return record
-            except Refused as refused:
-                if refused.code not in FENCE_REFUSALS:
-                    raise
-                if (stored := await self.recorded(key)) is not None:
-                    return stored  # ours by an earlier try, or another's: either way it is the one record
-                error: Exception = LogUnavailable(f"{subject} is refused but reads as empty")
-            except Transient as transient:
-                error = transient
-            if asyncio.get_running_loop().time() > deadline:
-                raise error
-            await asyncio.sleep(0.25)
+                return await self._stored(record, subject, data, headers)
+            except Transient as error:
+                if tries % _TRIES_BEFORE_SAID == 0:
+                    log.warning("the answer of turn %d waits for its record: %s", key.turn, error)
+                tries += 1
+                await asyncio.sleep(_RECORD_AGAIN_S)
+
+    async def _stored(
+        self, record: DecisionRecord, subject: str, data: bytes, headers: dict[str, str]
+    ) -> DecisionRecord:
+        try:
+            await self._bus.publish(subject, data, headers=headers)
+        except Refused as refused:
+            if refused.code not in FENCE_REFUSALS:
+                raise
+            if (stored := await self.recorded(record.key)) is None:
+                raise LogUnavailable(f"{subject} is refused but reads as empty") from refused
+            return stored  # ours by an earlier try, or another's: either way it is the one record
+        return record
+
+
+def _without_answer(record: DecisionRecord, error: TooLarge) -> DecisionRecord:
+    """An answer that no message can hold is on record as what it was: paid for, and of no use."""
+    reply = record.reply
+    fault = DecisionFault(
+        code="too_long", message=f"the model's answer cannot be kept: {error}", correctable=False, usage=reply.usage,
+        model=reply.model, provider=reply.provider, latency_ms=reply.latency_ms,
+    )  # fmt: skip
+    return structs.replace(record, reply=fault, raw_answer=None)
