@@ -212,6 +212,30 @@ async def test_a_dead_session_is_healed_by_its_executor_and_seen_through(stage: 
     assert scene.elements
 
 
+async def test_a_session_that_the_device_got_meanwhile_is_taken_though_nobody_answers(stage: Stage) -> None:
+    """As when the executor that was asked has died, and the next one has opened a session of its own."""
+    task = new_task_id()
+    await stage.hold(task, SessionHandle(id="gone", url=stage.url))
+    asked = asyncio.Event()
+
+    async def silent(_: bytes, __: object) -> None:
+        asked.set()
+
+    healer = asyncio.create_task(
+        serve_micro(stage.bus, "executor", Endpoint("session", subjects.session(DEVICE), silent))
+    )
+    try:
+        await until(lambda: _true(stage.bus.ping("executor")))
+        async with stage.perception(heal_seconds=500.0):
+            await stage.begin(task)
+            await asyncio.wait_for(asked.wait(), 30)
+            await stage.hold(task, await stage.session())
+            assert await stage.scene(task, 0)
+    finally:
+        healer.cancel()
+        await asyncio.gather(healer, return_exceptions=True)
+
+
 async def test_a_phone_without_a_tree_is_seen_by_its_picture(stage: Stage) -> None:
     error = {"error": "unknown error", "message": "Illegal character (d83d)", "stacktrace": ""}
     await stage.phones.set_faults(DEVICE, {"source_error": {"status": 500, "body": json.dumps({"value": error})}})

@@ -12,25 +12,24 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Final
 
-import msgspec
 from msgspec import structs
 
 from apex_bus import metrics
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Later, Verdict
-from apex_bus.errors import Transient
 from apex_bus.tasklog import TaskLog
 from apex_bus.tracing import mark_failed, span
 from apex_perception import marks, picture, redaction
 from apex_perception.appium import Phone
 from apex_perception.decide import OLDEST_READING_S, is_on_task, next_turn, patience_s
 from apex_perception.errors import NothingToSee, PhoneError, PictureUnreadable, SessionDead
+from apex_perception.healing import heal
 from apex_perception.phones import Phones
 from apex_perception.settings import PerceptionSettings
 from apex_perception.settle import Observation, Observer
 from apex_schemas import envelope, subjects
-from apex_schemas.devices import DeviceRecord, SessionHandle, SessionReply, SessionRequest
-from apex_schemas.errors import SubjectMismatch
+from apex_schemas.devices import DeviceRecord, SessionHandle
+from apex_schemas.errors import SubjectMismatch, TooLarge
 from apex_schemas.geometry import Size
 from apex_schemas.ids import new_attempt
 from apex_schemas.scene import Scene, ScreenshotRef
@@ -79,6 +78,9 @@ class PerceptionService:
             except (PhoneError, NothingToSee) as error:
                 mark_failed(current, type(error).__name__, str(error))
                 return await self._without_scene(delivery, wanted, error)
+            except TooLarge as error:
+                mark_failed(current, type(error).__name__, str(error))
+                return await self._failed(delivery, wanted, error)
             if scene is None:
                 return Done()
             current.set_attribute("apex.page", scene.page)
@@ -115,7 +117,7 @@ class PerceptionService:
                 last = error
                 await self._phones.forget(record.session)
                 metrics.add(metrics.RETRIES, 1, {"what": "session"})
-                await self._heal(wanted.device, record.session)
+                await heal(self._bus, wanted.device, record.session, self._record, within_s=self._settings.heal_seconds)
                 continue
             scene = await self._with_picture(wanted, attempt, self._without_secrets(seen, typed))
             if time.monotonic() - seen.read_at > OLDEST_READING_S:
@@ -166,7 +168,11 @@ class PerceptionService:
             log.warning("%s: %s", wanted.device, error)
             return seen.scene
         subject = subjects.shot(wanted.task, wanted.turn, attempt)
-        await self._bus.publish(subject, data, headers={"Nats-Msg-Id": f"{subject}:{len(data)}:{seen.read_at}"})
+        try:
+            await self._bus.publish(subject, data, headers={"Nats-Msg-Id": f"{subject}:{len(data)}:{seen.read_at}"})
+        except TooLarge as error:
+            log.warning("%s: the Scene goes without its picture: %s", wanted.device, error)
+            return seen.scene
         reference = ScreenshotRef(
             subject=subject, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data),
             size=Size(width=size.width, height=size.height), media_type=size.media_type,
@@ -178,22 +184,14 @@ class PerceptionService:
         body = None if stored is None else envelope.decode(stored.data).body
         return body if isinstance(body, DeviceRecord) else None
 
-    async def _heal(self, device: str, dead: SessionHandle) -> None:
-        """Ask the device's executor for a new session. Raises SessionDead with its reason when there is none."""
-        request = msgspec.msgpack.encode(SessionRequest(dead_session=dead.id))
-        try:
-            answer = await self._bus.request(subjects.session(device), request, timeout_s=self._settings.heal_seconds)
-            reply = msgspec.msgpack.decode(answer, type=SessionReply)
-        except (Transient, msgspec.MsgspecError) as error:
-            raise SessionDead(device, f"nobody could be asked for a new session ({error})") from error
-        if reply.session is None:
-            raise SessionDead(device, reply.reason or "its executor could not make a new session")
-
     async def _without_scene(self, delivery: Delivery, wanted: Slot, error: PhoneError | NothingToSee) -> Verdict:
         """Try again later, until the phone could not be seen for too long; then the task has failed."""
         if delivery.age_s < self._settings.give_up_seconds:
             log.warning("%s cannot be seen, trying again: %s", wanted.device, error)
             return Later(_AGAIN_S)
+        return await self._failed(delivery, wanted, error)
+
+    async def _failed(self, delivery: Delivery, wanted: Slot, error: PhoneError | NothingToSee | TooLarge) -> Verdict:
         if not is_on_task(await self._record(wanted.device), wanted.task):
             return Done()
         log.error("task %s fails: %s cannot be seen: %s", wanted.task, wanted.device, error)
