@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from integration.conftest import Nats
 from integration.executor_rig import Rig, executor_rig, until
@@ -13,13 +14,14 @@ from integration.test_executor_cli import Said, apex
 
 from apex_bus.connection import Bus
 from apex_bus.pull import Pull
-from apex_schemas import envelope, subjects
+from apex_schemas import envelope, slots, subjects
 from apex_schemas.actions import FinishTask, Tap
-from apex_schemas.consumers import SHARED_CONSUMERS
+from apex_schemas.consumers import SHARED_CONSUMERS, pool_consumer
 from apex_schemas.devices import DeadLetter
 from apex_schemas.geometry import Point
-from apex_schemas.ids import new_attempt
+from apex_schemas.ids import NO_DEVICE, new_attempt, new_task_id
 from apex_schemas.subjects import Identity
+from apex_schemas.task import TaskFinished
 
 
 @pytest_asyncio.fixture
@@ -79,6 +81,39 @@ async def test_request_that_cannot_be_read_fails_again_and_its_task_is_named(rig
     assert (said.code, answer["outcome"]) == (1, "failed")
     assert "gaol" in answer["reason"]
     assert " failed: " in answer["end"]
+
+
+@pytest.mark.parametrize("wrong", [{"gaol": 1}, {"goal": " "}], ids=["a field of another version", "a blank goal"])
+async def test_request_that_names_its_task_and_cannot_be_read_ends_that_task_and_is_told_so(
+    rig: Rig, wrong: dict[str, Any]
+) -> None:
+    await rig.start(devices=())
+    task = await rig.ask(**{"goal": "g", **wrong})
+    number = await number_of_letter(rig, "request.any")
+    said = await apex(rig, "dead", "again", str(number))
+    assert said.code == 1, said
+    assert "failed again" in said.out
+    assert f"(task {task} failed: malformed request: " in said.out
+
+
+async def test_request_that_can_be_read_by_now_is_told_to_have_ended_before_and_not_to_be_in_hand(rig: Rig) -> None:
+    task = new_task_id()
+    data = json.dumps({"goal": "g", "task": task}).encode()
+    sequence = await rig.bus.publish("request.any", data)
+    intake = next(each for each in SHARED_CONSUMERS if each.name == "INTAKE")
+    for consumer in (intake, pool_consumer("any")):  # an older version had it, which could not read it
+        async with Pull(rig.bus, consumer) as pull:
+            given = await pull.next(1)
+            assert given is not None
+            await given.term()
+    end = TaskFinished(status="failed", turns=0, finished_at_ms=1, by="e", failure_reason="malformed request: goal")
+    await rig.log.fill(slots.finished(NO_DEVICE, task), end, attempt=new_attempt())
+    number = await write_letter(rig.bus, "REQUESTS", "request.any", sequence, data)
+    await rig.start()
+    await until(lambda: rig.bus.ping("executor"), what="the executor")
+    said = await apex(rig, "dead", "again", str(number))
+    assert said.code == 1, said
+    assert f"nothing to be done: task {task} failed: malformed request: goal" in said.out
 
 
 async def test_request_whose_time_is_over_by_now_ends_by_that_and_is_told_so(rig: Rig) -> None:

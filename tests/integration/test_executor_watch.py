@@ -37,6 +37,13 @@ async def test_malformed_request_ends_with_a_sentence_and_a_dead_letter(rig: Rig
     assert envelope.decode(dead.data).body.subject == "request.any"
 
 
+async def test_malformed_request_ends_under_the_id_that_it_names(rig: Rig) -> None:
+    await rig.start(devices=())
+    misspelt, blank = await rig.ask(gaol="typo"), await rig.ask(" \u200b")
+    assert "unknown field gaol" in ((await rig.finished(misspelt)).failure_reason or "")
+    assert "its goal is blank" in ((await rig.finished(blank)).failure_reason or "")
+
+
 async def test_request_without_an_id_runs_under_an_id_made_from_it(rig: Rig) -> None:
     await rig.start()
     sequence = await rig.bus.publish("request.any", b'{"goal": "turn on Wi-Fi"}')

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apex_schemas.edge import MAX_REQUEST_BYTES, decode_request, digest, is_blank
+from apex_schemas.edge import MAX_REQUEST_BYTES, decode_request, digest, is_blank, task_of
 from apex_schemas.errors import TooLarge, Undecodable, UnknownFields, WireError
+from apex_schemas.ids import derived_task_id, is_task_id
 from apex_schemas.task import TaskRequest
 
 TASK = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -175,6 +176,28 @@ def test_bytes_that_are_broken_are_refused(data: bytes) -> None:
 
 def test_field_that_is_there_twice_is_read_by_its_last_value() -> None:
     assert decode_request(b'{"goal": "first", "goal": "last"}').goal == "last"
+
+
+@FORMS
+@pytest.mark.parametrize(
+    "wrong",
+    [{"goal": " "}, {"goal": "g", "gaol": 1}, {"goal": "g", "max_turns": 0}, {"goal": 7}, {"goal": "g" * 9_999}],
+)
+def test_malformed_request_still_has_the_id_that_it_names(write: Write, wrong: dict[str, Any]) -> None:
+    assert task_of(write({**wrong, "task": TASK}), timestamp_ns=1, sequence=2) == TASK
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b'{"goal": "g"}', b'{"task": "no id"}', b'{"task": 7}', b'{"task": "%s"' % TASK.encode(), b"\xdf\xff", b"[]"],
+)
+def test_request_that_names_no_id_to_be_read_has_the_one_of_its_place(data: bytes) -> None:
+    assert task_of(data, timestamp_ns=1, sequence=2) == derived_task_id(1, 2)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_have_an_id(data: bytes) -> None:
+    assert is_task_id(task_of(data, timestamp_ns=1, sequence=2))
 
 
 @given(st.binary(max_size=200))

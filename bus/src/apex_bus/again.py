@@ -25,9 +25,7 @@ from apex_bus.tasklog import TaskLog
 from apex_schemas import subjects
 from apex_schemas.consumers import Consumer, takes
 from apex_schemas.devices import DeadLetter, HandledAgain
-from apex_schemas.edge import decode_request
-from apex_schemas.errors import WireError
-from apex_schemas.ids import derived_task_id
+from apex_schemas.edge import task_of
 
 log = logging.getLogger(__name__)
 
@@ -160,10 +158,6 @@ def _task_of(delivery: Delivery) -> str | None:
         case ["task", _, task, *_] | ["cancel", task]:
             return task
         case ["request", *_]:
-            try:
-                named = decode_request(delivery.data).task
-            except WireError:
-                named = None
-            return named or derived_task_id(delivery.timestamp_ns, delivery.sequence)
+            return task_of(delivery.data, timestamp_ns=delivery.timestamp_ns, sequence=delivery.sequence)
         case _:
             return None

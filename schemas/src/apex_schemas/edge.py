@@ -4,6 +4,7 @@ Inside the system unknown fields are ignored, for evolution; here a field that m
 person, and is refused by name.
 """
 
+import contextlib
 import hashlib
 from functools import cache
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 
 from apex_schemas.errors import TooLarge, Undecodable, UnknownFields
+from apex_schemas.ids import TaskId, derived_task_id
 from apex_schemas.task import TaskRequest
 
 MAX_REQUEST_BYTES = 64 * 1024
@@ -21,10 +23,9 @@ def decode_request(data: bytes) -> TaskRequest:
     """Read a task request. Raises TooLarge, Undecodable or UnknownFields, each with a sentence for its sender."""
     if len(data) > MAX_REQUEST_BYTES:
         raise TooLarge("the task request", len(data), MAX_REQUEST_BYTES)
-    text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
-    decode = msgspec.json.decode if text[:1] == b"{" else msgspec.msgpack.decode
+    text = _json(data)
     try:
-        fields: Any = decode(text if text[:1] == b"{" else data)
+        fields: Any = msgspec.msgpack.decode(data) if text is None else msgspec.json.decode(text)
         if not isinstance(fields, dict):
             raise Undecodable("the task request", 'send an object such as {"goal": "turn on Wi-Fi"}')
         known = list(TaskRequest.__struct_fields__)
@@ -36,6 +37,26 @@ def decode_request(data: bytes) -> TaskRequest:
         return msgspec.convert(fields, TaskRequest)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise Undecodable("the task request", str(error) or type(error).__name__) from error
+
+
+def _json(data: bytes) -> bytes | None:
+    """The JSON that it is; None where it is to be msgpack."""
+    text = data.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return text if text[:1] == b"{" else None
+
+
+class _Named(msgspec.Struct, frozen=True):
+    task: TaskId | None = None
+
+
+def task_of(data: bytes, *, timestamp_ns: int, sequence: int) -> str:
+    """The id of a stored request: the one that it names, where that can be read whatever else is wrong; else the one
+    that is made from its place."""
+    text = _json(data)
+    named: _Named | None = None
+    with contextlib.suppress(msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        named = msgspec.msgpack.decode(data, type=_Named) if text is None else msgspec.json.decode(text, type=_Named)
+    return (named.task if named else None) or derived_task_id(timestamp_ns, sequence)
 
 
 def is_blank(goal: str) -> bool:

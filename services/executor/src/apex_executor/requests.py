@@ -3,9 +3,9 @@
 from typing import Final, NamedTuple
 
 from apex_bus.consume import Delivery
+from apex_schemas import edge
 from apex_schemas.edge import BLANK, decode_request, digest, is_blank
 from apex_schemas.errors import Undecodable
-from apex_schemas.ids import derived_task_id
 from apex_schemas.task import TaskRequest
 
 WAIT_SECONDS: Final = 3_600.0
@@ -25,8 +25,8 @@ class Asked(NamedTuple):
 
 
 def task_of(delivery: Delivery) -> str:
-    """The id of a request that brings none, or none that can be read."""
-    return derived_task_id(delivery.timestamp_ns, delivery.sequence)
+    """The id of a request, be it malformed: whoever asked looks for its end under the id that he gave it."""
+    return edge.task_of(delivery.data, timestamp_ns=delivery.timestamp_ns, sequence=delivery.sequence)
 
 
 def read_request(delivery: Delivery) -> Asked:
