@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 from chaos import virtual_clock
-from chaos.virtual_log import Faults
+from chaos.virtual_log import NEVER, Faults
 from chaos.virtual_phone import VirtualSession
 from chaos.virtual_world import World, simulated
 
@@ -180,8 +180,11 @@ def outcome_before_the_session_is_gone() -> Iterator[None]:
         yield
 
 
-HARSH = Faults(until=200, pause_in_act=0.3, longest_pause_s=90, crash=0.006)
-PAUSED = Faults(until=300, pause=0.0005, pause_in_act=0.5, longest_pause_s=120, fence_fails=1.0, crash=0)
+HARSH = Faults(until=200, pause_in_act=0.3, longest_pause_s=90, crash=0.006, crash_every_s=40, pause_every_s=70)
+PAUSED = Faults(
+    until=300, pause=0.0005, pause_in_act=0.5, longest_pause_s=120, fence_fails=1.0, crash=0,
+    crash_every_s=NEVER, pause_every_s=200,
+)  # fmt: skip
 """Drivers that sleep right before their act, at phones whose sessions nobody can end."""
 CUT = Faults(until=200, cut_in_act=0.4, fence_fails=0.6, longest_act_s=9)
 """Phones that cannot be reached for a while, with an act under way there."""

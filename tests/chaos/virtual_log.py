@@ -6,12 +6,16 @@ delivers out of order, refuses for a write in flight that never arrives, and ans
 
 import asyncio
 import random
-import time
 from dataclasses import dataclass, field
 
+from chaos.virtual_clock import Call, VirtualLoop
+
 from apex_bus.connection import Refused, Stored
-from apex_schemas.consumers import SHARED_CONSUMERS, Consumer
+from apex_schemas.consumers import Consumer
 from apex_schemas.streams import STREAMS
+
+NEVER = 1e12
+"""Seconds between troubles that there are none of."""
 
 
 @dataclass(kw_only=True)
@@ -29,6 +33,9 @@ class Faults:
     lost_ack: float = 0.05
     crash: float = 0.004
     pause: float = 0.004
+    crash_every_s: float = 45.0
+    """How often a process dies at whatever time, beside the gaps between its calls; and is paused."""
+    pause_every_s: float = 40.0
     pause_in_act: float = 0.05
     cut_in_act: float = 0.0
     longest_act_s: float = 2.0
@@ -49,40 +56,40 @@ def matches(pattern: str, subject: str) -> bool:
 _STREAM_OF = {pattern.split(".")[0]: stream for stream in STREAMS for pattern in stream.subjects}
 
 
-_CONSUMED = {consumer.stream for consumer in SHARED_CONSUMERS}
-
-
 @dataclass
 class VirtualLog:
     """All streams, with one sequence: nothing here depends on there being several."""
 
     rng: random.Random
     faults: Faults
+    clock: VirtualLoop = field(default_factory=VirtualLoop)
     stored: list[Stored] = field(default_factory=list)
     newest: dict[str, Stored] = field(default_factory=dict)
+    slots: dict[str, list[Stored]] = field(default_factory=dict)
+    """The slots of each task: written once, so that its newest is its last."""
+    ended: set[str] = field(default_factory=set)
     ids: dict[str, int] = field(default_factory=dict)
     expires: dict[str, float] = field(default_factory=dict)
     down_until: float = 0.0
     consumers: dict[str, "Deliveries"] = field(default_factory=dict)
-    waiters: dict["asyncio.Future[None]", None] = field(default_factory=dict)
 
     @property
     def now(self) -> float:
-        return asyncio.get_running_loop().time()
+        return self.clock.now
 
     @property
     def troubled(self) -> bool:
-        return self.now < self.faults.until
+        return self.clock.now < self.faults.until
 
     def chance(self, probability: float) -> bool:
-        return self.troubled and self.rng.random() < probability
+        return self.clock.now < self.faults.until and self.rng.random() < probability
 
     def apply(self, subject: str, data: bytes, headers: dict[str, str]) -> int:
         """Store a message. Raises Refused as the server would."""
         known = self.ids.get(headers.get("Nats-Msg-Id", ""))
         if known is not None:
             return known
-        stream = _STREAM_OF[subject.split(".")[0]]
+        stream = _STREAM_OF[subject.partition(".")[0]]
         if (expected := headers.get("Nats-Expected-Last-Subject-Sequence")) is not None:
             fence = headers.get("Nats-Expected-Last-Subject-Sequence-Subject", subject)
             last = self.last(fence)
@@ -91,31 +98,50 @@ class VirtualLog:
         if stream.once and subject in self.newest:
             raise Refused(subject, 10077, "maximum messages per subject exceeded")
         entry = Stored(
-            subject=subject, data=data, sequence=len(self.stored) + 1, timestamp_ns=time.time_ns(), headers=headers
+            subject=subject,
+            data=data,
+            sequence=len(self.stored) + 1,
+            timestamp_ns=self.clock.wall_ns(),
+            headers=headers,
         )
         self.stored.append(entry)
         self.newest[subject] = entry
+        if subject.startswith("task."):
+            task = subject.split(".")[2]
+            self.slots.setdefault(task, []).append(entry)
+            if subject.endswith(".finished"):
+                self.ended.add(task)
         self.expires.pop(subject, None)
         if "Nats-TTL" in headers:
             self.expires[subject] = self.now + float(headers["Nats-TTL"].rstrip("s"))
         if "Nats-Msg-Id" in headers:
             self.ids[headers["Nats-Msg-Id"]] = entry.sequence
-        if stream.name in _CONSUMED:
-            self.wake()
+        for consumer in self.consumers.values():
+            if consumer.stream == stream.name:
+                consumer.offer(entry)
         return entry.sequence
 
     def last(self, pattern: str) -> Stored | None:
-        if "*" not in pattern and ">" not in pattern:
-            found = [self.newest[pattern]] if pattern in self.newest else []
-        else:
-            found = [entry for subject, entry in self.newest.items() if matches(pattern, subject)]
-        there = [each for each in found if self.expires.get(each.subject, float("inf")) > self.now]
-        return max(there, key=lambda entry: entry.sequence, default=None)
+        """The newest message of a subject, or of a pattern that names a task."""
+        if "*" in pattern or ">" in pattern:
+            return self._newest_slot(pattern, len(self.stored))
+        found = self.newest.get(pattern)
+        return found if found is None or self.expires.get(pattern, float("inf")) > self.now else None
+
+    def _newest_slot(self, pattern: str, until: int) -> Stored | None:
+        _, device, task, tail = pattern.split(".", 3)
+        assert task not in ("*", ">"), pattern
+        for entry in reversed(self.slots.get(task, ())):
+            if entry.sequence <= until and ((device == "*" and tail == ">") or matches(pattern, entry.subject)):
+                return entry
+        return None
 
     def before(self, pattern: str, newest: Stored) -> Stored | None:
         """What a replica tells that has not heard of the newest message yet."""
+        if pattern.startswith("task."):
+            return self._newest_slot(pattern, newest.sequence - 1)
         older = self.stored[: newest.sequence - 1]
-        return next((each for each in reversed(older) if matches(pattern, each.subject)), None)
+        return next((each for each in reversed(older) if each.subject == pattern), None)
 
     def crash(self, down_s: float) -> None:
         """kill -9 of the server: ids and the latest acknowledgements are forgotten, counts begin again."""
@@ -123,58 +149,77 @@ class VirtualLog:
         self.ids.clear()
         for consumer in self.consumers.values():
             consumer.forget()
-        self.wake()
-
-    def wake(self) -> None:
-        waiters, self.waiters = self.waiters, {}
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
-
-    async def something(self, within_s: float) -> None:
-        """Wait until something was stored, or for so long."""
-        waiter = asyncio.get_running_loop().create_future()
-        self.waiters[waiter] = None
-        await asyncio.wait({waiter}, timeout=max(0.001, within_s))
-        self.waiters.pop(waiter, None)
 
     def deliveries(self, consumer: Consumer) -> "Deliveries":
-        return self.consumers.setdefault(consumer.name, Deliveries(self, consumer))
+        known = self.consumers.get(consumer.name)
+        if known is None:
+            known = self.consumers[consumer.name] = Deliveries(self, consumer)
+        return known
 
 
 class Deliveries:
-    """A durable consumer: what is due, to whom is not its business."""
+    """A durable consumer: what is due, to whom is not its business. Whoever waits for it is woken when something is."""
 
     def __init__(self, log: VirtualLog, consumer: Consumer) -> None:
-        self._log, self._consumer = log, consumer
+        self._log, self._consumer, self.stream = log, consumer, consumer.stream
         self._due: dict[int, float] = {}
         self._acked: dict[int, float] = {}
         self.counts: dict[int, int] = {}
-        self._seen = 0
+        self._waiters: list[asyncio.Future[None]] = []
+        self._alarm: tuple[float, Call] | None = None
+        for entry in log.stored:
+            self.offer(entry)
+
+    def offer(self, entry: Stored) -> None:
+        """A message was stored."""
+        if any(matches(pattern, entry.subject) for pattern in self._consumer.filters):
+            self._is_due(entry.sequence, 0.0)
 
     def take(self) -> Stored | None:
         """A message that is due, for an ack wait; mostly the oldest."""
         log = self._log
-        for entry in log.stored[self._seen :]:
-            if any(matches(pattern, entry.subject) for pattern in self._consumer.filters):
-                self._due.setdefault(entry.sequence, 0.0)
-        self._seen = len(log.stored)
-        if log.now < log.down_until:
+        now = log.now
+        if now < log.down_until:
             return None
-        due = sorted(sequence for sequence, at in self._due.items() if at <= log.now)
+        due = [sequence for sequence, at in self._due.items() if at <= now]
         if not due:
             return None
-        sequence = log.rng.choice(due) if log.chance(0.3) else due[0]
-        self._due[sequence] = log.now + self._consumer.ack_wait_s
+        sequence = log.rng.choice(due) if len(due) > 1 and log.chance(0.3) else min(due)
+        self._due[sequence] = now + self._consumer.ack_wait_s
         self.counts[sequence] = self.counts.get(sequence, 0) + 1
         return log.stored[sequence - 1]
 
-    def next_due_s(self) -> float:
-        return max(min(self._due.values(), default=5.0), self._log.down_until) - self._log.now
+    async def something(self) -> None:
+        """Wait until there may be something to take."""
+        waiter = self._log.clock.create_future()
+        self._waiters.append(waiter)
+        if self._due:
+            self._wake_at(min(self._due.values()))
+        await waiter
+
+    def _is_due(self, sequence: int, at: float) -> None:
+        self._due[sequence] = at
+        if self._waiters:
+            self._wake_at(at)
+
+    def _wake_at(self, at: float) -> None:
+        at = max(at, self._log.down_until, self._log.now)
+        if self._alarm is not None:
+            if self._alarm[0] <= at:
+                return
+            self._alarm[1].cancel()
+        self._alarm = (at, self._log.clock.call_at(at, self._wake))
+
+    def _wake(self) -> None:
+        self._alarm = None
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def again(self, sequence: int, delay_s: float) -> None:
         if sequence in self._due:
-            self._due[sequence] = self._log.now + delay_s
+            self._is_due(sequence, self._log.now + delay_s)
 
     def ack(self, sequence: int) -> None:
         if self._due.pop(sequence, None) is not None:
@@ -185,5 +230,6 @@ class Deliveries:
             if self._log.now - at < 20 and self._log.rng.random() < 0.5:
                 self._due[sequence] = 0.0
         self._acked = {}
-        self._due = dict.fromkeys(self._due, 0.0)
         self.counts.clear()
+        for sequence in self._due:
+            self._is_due(sequence, 0.0)

@@ -38,7 +38,7 @@ class VirtualSession:
     async def open(self) -> SessionHandle:
         log = self.life.world.log
         await self.life.point()
-        await asyncio.sleep(log.rng.uniform(0.1, 3))
+        await log.clock.nap(log.rng.uniform(0.1, 3))
         if log.chance(0.03):
             raise DeviceFailed(self.config.alias, "no session can be had")
         self.life.world.sessions += 1
@@ -64,7 +64,7 @@ class VirtualSession:
         log = self.life.world.log
         await self.life.point()
         if log.chance(log.faults.fence_fails):
-            await asyncio.sleep(1)
+            await log.clock.nap(1)
             return False
         self._phone.sessions.discard(old.id)
         await self.life.point()
@@ -80,9 +80,9 @@ class VirtualSession:
             raise ActRefused("NOT_BEGUN", "the lease or the deadline was over")
         assert self.handle is not None
         session = self.handle.id
-        arrived = asyncio.get_running_loop().create_future()
+        arrived = log.clock.create_future()
         takes_s = log.rng.uniform(0.05, log.faults.longest_act_s)
-        asyncio.get_running_loop().call_later(takes_s, self._touch, session, action, arrived)
+        log.clock.call_later(takes_s, self._touch, session, action, arrived)
         if log.faults.cut_in_act and log.chance(log.faults.cut_in_act):
             raise OSError("the connection was cut while the act was under way")
         touched = await asyncio.shield(arrived)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Process:
     """One process: it may die or stop before and after each of its calls. Dead, it never returns from one."""
 
-    def __init__(self, world: "World", name: str, start: Callable[["Process"], list[Any]]) -> None:
+    def __init__(self, world: "World", name: str, start: Callable[["Life"], list[Any]]) -> None:
         self.world, self.name, self._start = world, name, start
         self.serial, self.paused_until = 0, 0.0
         self.lives = 0
@@ -29,14 +29,7 @@ class Process:
     def begin(self) -> None:
         self.lives += 1
         self.serial += 1
-        life = Life(self)
-        self.world.keep(asyncio.ensure_future(self._live(life)))
-
-    async def _live(self, life: "Life") -> None:
-        try:
-            await asyncio.gather(*self._start(life))  # type: ignore[arg-type]
-        except Exception as error:  # noqa: BLE001  (whatever ends a process is a finding)
-            self.world.failures.append(f"{life.worker} ended: {error!r}")
+        Life(self).begin(self._start)
 
 
 class Life:
@@ -50,6 +43,30 @@ class Life:
         self.connected = True
         self.paused_until = 0.0
 
+    def begin(self, start: Callable[["Life"], list[Any]]) -> None:
+        self.world.lives.append(self)
+        self.world.log.clock.create_task(self._live(start))
+        self._some_time(self.world.faults.crash_every_s, self.crash)
+        self._some_time(self.world.faults.pause_every_s, self._pauses)
+
+    async def _live(self, start: Callable[["Life"], list[Any]]) -> None:
+        try:
+            await asyncio.gather(*start(self))
+        except Exception as error:  # noqa: BLE001  (whatever ends a process is a finding)
+            self.world.failures.append(f"{self.worker} ended: {error!r}")
+
+    def _some_time(self, every_s: float, trouble: Callable[[], None]) -> None:
+        """At any time, also while nothing is done."""
+        log = self.world.log
+        after_s = log.rng.expovariate(1 / every_s)
+        if log.now + after_s < log.faults.until:
+            log.clock.call_later(after_s, trouble)
+
+    def _pauses(self) -> None:
+        if not self.dead:
+            self.pause()
+            self._some_time(self.world.faults.pause_every_s, self._pauses)
+
     def on_reconnect(self, wake: Callable[[], None]) -> None:
         self.world.reconnects.append(wake)
 
@@ -60,17 +77,26 @@ class Life:
         """A gap between two calls."""
         log, world = self.world.log, self.world
         world.points[self.process.name] += 1
-        chosen = world.at == (self.process.name, world.points[self.process.name])
-        if not self.dead and (log.chance(log.faults.crash) or (chosen and world.then == "crash")):
-            self.dead = True
-            world.crashes += 1
-            asyncio.get_running_loop().call_later(log.rng.uniform(0.1, 20), self.process.begin)
-        if not self.dead and (log.chance(log.faults.pause) or (chosen and world.then == "pause")):
-            self.pause()
+        if not self.dead:
+            if world.at is not None and world.at == (self.process.name, world.points[self.process.name]):
+                self.crash() if world.then == "crash" else self.pause()
+            elif log.troubled:
+                drawn = log.rng.random()
+                if drawn < log.faults.crash:
+                    self.crash()
+                elif drawn < log.faults.crash + log.faults.pause:
+                    self.pause()
         while not self.dead and log.now < self.paused_until:
-            await asyncio.sleep(self.paused_until - log.now)
+            await log.clock.nap(self.paused_until - log.now)
         if self.dead:
-            await world.forever()
+            await world.log.clock.create_future()
+
+    def crash(self) -> None:
+        """As SIGKILL: what this life does next never happens. After a while another begins."""
+        if not self.dead:
+            self.dead = True
+            self.world.crashes += 1
+            self.world.log.clock.call_later(self.world.rng.uniform(0.1, 20), self.process.begin)
 
     def pause(self) -> None:
         """As SIGSTOP: whatever this life does next, it does later."""
@@ -82,16 +108,16 @@ class Life:
     ) -> int:
         log, faults = self.world.log, self.world.log.faults
         await self.point()
-        await self._travel()
+        await self._travels()
         if log.now < log.down_until or log.chance(faults.lost_request):
             await self._silence(subject, timeout_s)
         if log.chance(faults.late_write):
-            asyncio.get_running_loop().call_later(log.rng.uniform(1, 30), self._late, subject, data, headers or {})
+            log.clock.call_later(log.rng.uniform(1, 30), self._late, subject, data, headers or {})
             await self._silence(subject, timeout_s)
         if log.chance(faults.in_flight):
             raise Refused(subject, 10164, "last sequence by subject mismatch")
         sequence = log.apply(subject, data, headers or {})
-        await self._travel()
+        await self._travels()
         await self.point()
         if log.chance(faults.lost_answer):
             await self._silence(subject, timeout_s)
@@ -104,7 +130,7 @@ class Life:
     async def get(self, stream: str, subject: str, *, timeout_s: float = 5.0) -> Stored | None:
         log = self.world.log
         await self.point()
-        await self._travel()
+        await self._travels()
         if log.now < log.down_until or log.chance(log.faults.lost_answer):
             await self._silence(subject, timeout_s)
         found = log.last(subject)
@@ -114,12 +140,12 @@ class Life:
         await self.point()
         return found
 
-    async def _travel(self) -> None:
-        rng = self.world.log.rng
-        await asyncio.sleep(rng.uniform(0.001, 0.02) if rng.random() < 0.95 else rng.uniform(0.1, 2))
+    def _travels(self) -> "asyncio.Future[None]":
+        rng = self.world.log.rng.random
+        return self.world.log.clock.nap(0.001 + 0.019 * rng() if rng() < 0.95 else 0.1 + 1.9 * rng())
 
     async def _silence(self, subject: str, timeout_s: float) -> None:
-        await asyncio.sleep(timeout_s)
+        await self.world.log.clock.nap(timeout_s)
         await self.point()
         raise LogUnavailable(f"no answer for {subject}")
 
@@ -166,7 +192,7 @@ async def consume(life: Life, consumer: Consumer, handle: Callable[[Any], Any], 
             await free.acquire()
             await life.point()
             while (stored := deliveries.take()) is None:
-                await life.world.log.something(min(5.0, max(0.05, deliveries.next_due_s())))
+                await deliveries.something()
                 await life.point()
             life.world.delivered[stored.subject] = deliveries.counts[stored.sequence]
             task = group.create_task(loop.settle(Delivered(life, deliveries, stored)))  # type: ignore[arg-type]

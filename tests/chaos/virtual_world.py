@@ -12,13 +12,14 @@ from typing import Any, Literal
 from unittest import mock
 
 import msgspec
+from chaos import virtual_clock
 from chaos.virtual_log import Faults, VirtualLog
 from chaos.virtual_phone import VirtualPhone, VirtualSession
 from chaos.virtual_process import Delivered, Life, Process, consume
 from chaos.virtual_services import VirtualPlanner, observes
 
 from apex_bus.tasklog import TaskLog
-from apex_executor.claims import Claims, _Request
+from apex_executor.claims import _ROUND_S, Claims, _Request
 from apex_executor.settings import DeviceConfig, ExecutorSettings
 from apex_executor.watch import FirstSights, Watch
 from apex_executor.worker import Worker
@@ -58,37 +59,31 @@ class World:
         self.reconnects: list[Callable[[], None]] = []
         self.crashes = self.pauses = self.sessions = self.server_crashes = 0
         self.ended_s, self.free = 0.0, False
-        self._kept: list[Any] = []
-
-    def keep(self, something: Any) -> None:
-        self._kept.append(something)
-
-    async def forever(self) -> None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._kept.append(future)  # else what waits for it would be collected, and tidy up as the dead do not
-        await future
+        self.lives: list[Life] = []
 
     async def run(self) -> None:
         """Until every task has ended and every device is free, or nothing more is to be hoped for."""
+        self.log.clock = virtual_clock.running()
         copies = range(1, self.copies + 1)
         processes = [Process(self, f"executor-{n}", self._executor) for n in copies]
         processes += [Process(self, f"planner-{n}", self._planner) for n in copies]
         processes += [Process(self, f"perception-{n}", self._perception) for n in copies]
-        self.keep(asyncio.ensure_future(self._server_crashes()))
+        self.log.clock.create_task(self._server_crashes())
         for number in range(self.tasks):
             task = self.rng.randbytes(16).hex()
             self.numbers[task] = (number, self.rng.randint(2, 4))
             request = TaskRequest(goal="g", task=task, timeout_s=2_000)
             self.log.apply(subjects.request("any"), msgspec.json.encode(request), {})
             if self.rng.random() < self.cancelled:
-                loop = asyncio.get_running_loop()
-                loop.call_later(self.rng.uniform(0, 60), self.log.apply, subjects.cancel(task), b"", {})
+                self.log.clock.call_later(self.rng.uniform(0, 60), self.log.apply, subjects.cancel(task), b"", {})
         while not (self._all_ended() and self._all_free()) and self.log.now < HANG_S:
-            await asyncio.sleep(1)
+            await self.log.clock.nap(1)
         self.ended_s, self.free = self.log.now, self._all_free()
+        for life in self.lives:
+            life.dead = True
 
     def _all_ended(self) -> bool:
-        return all(self.log.last(f"task.*.{task}.end.finished") for task in self.numbers)
+        return len(self.log.ended) >= len(self.numbers)
 
     def _all_free(self) -> bool:
         records = [self.log.last(subjects.device(device)) for device in self.devices]
@@ -96,11 +91,11 @@ class World:
 
     async def _server_crashes(self) -> None:
         while True:
-            await asyncio.sleep(self.rng.expovariate(1 / self.faults.server_crash_every_s))
+            await self.log.clock.nap(self.rng.expovariate(1 / self.faults.server_crash_every_s))
             if self.log.troubled:
                 self.server_crashes += 1
                 self.log.crash(self.rng.uniform(0, 8))
-                asyncio.get_running_loop().call_later(8, self._reconnected)
+                self.log.clock.call_later(8, self._reconnected)
 
     def _reconnected(self) -> None:
         for wake in list(self.reconnects):
@@ -129,21 +124,30 @@ class World:
         return [consume(life, SHARED["PERCEPTION"], observes(life), concurrency=8)]
 
 
-async def _take_next(self: Claims, lease: Any, **_: Any) -> None:
+async def _take_next(self: Claims, lease: Any, *, until: asyncio.Event) -> None:
     """In place of pulling from the pools: one request from the shared pool."""
     life: Life = self._bus  # type: ignore[assignment]
     deliveries = life.world.log.deliveries(pool_consumer("any"))
-    stored = deliveries.take()
-    if stored is None:
-        await life.world.log.something(5)
+    if (stored := deliveries.take()) is None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_ROUND_S):
+                await deliveries.something()
+        await life.point()
+        if (stored := deliveries.take()) is None:
+            return
+    delivered = Delivered(life, deliveries, stored)
+    if until.is_set():
+        await delivered.again(0.05)
         return
-    await self._claim(_Request(Delivered(life, deliveries, stored), "any"), lease)  # type: ignore[arg-type]
+    await self._claim(_Request(delivered, "any"), lease)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
 def simulated() -> Iterator[None]:
-    """The seams: what pulls and what holds a phone."""
+    """The seams: what pulls, what holds a phone, and what names attempts, which are equal in equal runs."""
+    ids = random.Random(0)
     with (
+        mock.patch("secrets.token_hex", lambda count: ids.randbytes(count).hex()),
         mock.patch("apex_executor.worker.consume", consume),
         mock.patch("apex_executor.worker.PhoneSession", VirtualSession),
         mock.patch.object(Claims, "take_next", _take_next),
