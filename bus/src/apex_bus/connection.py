@@ -159,7 +159,7 @@ class Bus:
                 f"{what} within {timeout_s:g} s, though the server is there: its store cannot be written, or it is "
                 "very busy, as its log tells (once its disk is mended, restart it)"
             )
-        return f"{what} ({_name(error)})"
+        return f"{what} ({why(error)})"
 
     async def get(self, stream: str, subject: str, *, timeout_s: float = 5.0) -> Stored | None:
         """The last message on a subject; with wildcards the newest match. None when there is none.
@@ -177,7 +177,7 @@ class Bus:
         try:
             reply = await heeded(self.client.request(f"$JS.API.DIRECT.GET.{place}", body, timeout=timeout_s))
         except (nats.errors.Error, TimeoutError) as error:
-            raise LogUnavailable(f"{what} could not be read ({_name(error)})") from error
+            raise LogUnavailable(f"{what} could not be read ({why(error)})") from error
         headers = reply.headers or {}
         if "Nats-Sequence" not in headers:  # a stored message may have a header Status of its own
             if headers.get("Status") == "404":
@@ -201,7 +201,8 @@ class Bus:
         except nats.errors.NoRespondersError as error:
             raise Transient(f"nobody serves {subject}") from error
         except (nats.errors.Error, TimeoutError) as error:
-            raise Transient(f"no answer on {subject} within {timeout_s:g} s ({_name(error)})") from error
+            reason = f" within {timeout_s:g} s" if isinstance(error, TimeoutError) else f": {why(error)}"
+            raise Transient(f"no answer on {subject}{reason}") from error
         if (failure := (reply.headers or {}).get("Nats-Service-Error")) is not None:
             raise Transient(f"{subject}: {failure}")
         return reply.data
@@ -235,8 +236,15 @@ async def flushed(client: Client) -> None:
     await client.flush()
 
 
-def _name(error: BaseException) -> str:
-    return type(error).__name__
+def why(error: BaseException) -> str:
+    """In words what a call over the connection ended with."""
+    match error:
+        case nats.errors.NoRespondersError():
+            return "nobody is there to answer"
+        case TimeoutError():
+            return "no answer in time"
+        case _:
+            return str(error).removeprefix("nats: ") or type(error).__name__
 
 
 def _timestamp_ns(text: str) -> int:
@@ -270,7 +278,7 @@ class _Watch:
             self.bus.reconnected()
 
     async def on_error(self, error: Exception) -> None:
-        reason = str(error) or _name(error)
+        reason = why(error)
         if "authorization" not in self.reason.lower():  # what follows a refused key is only its echo
             self.reason = reason
         found = _REFUSED_SUBJECT.search(reason)
@@ -310,7 +318,7 @@ async def connect(identity: Identity, settings: BusSettings, *, timeout_s: float
             async with asyncio.timeout(3):
                 await heeded(client.connect(**options))
         except (OSError, TimeoutError, nats.errors.Error) as error:
-            reason = watch.reason if isinstance(error, TimeoutError) else str(error) or _name(error)
+            reason = watch.reason if isinstance(error, TimeoutError) else why(error)
             await client.close()
             if "authorization" in (reason + watch.reason).lower():
                 raise NotPermitted(identity, "the server does not accept its key") from error
@@ -376,6 +384,6 @@ def _tls(settings: BusSettings) -> ssl.SSLContext | None:
         if settings.tls_cert is not None:
             context.load_cert_chain(settings.tls_cert, settings.tls_key)
     except OSError as error:
-        reason = error.strerror or _name(error)
+        reason = error.strerror or why(error)
         raise SettingsError("APEX_NATS_TLS_CA, _CERT or _KEY", f"cannot be used: {reason}") from error
     return context

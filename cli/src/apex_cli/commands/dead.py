@@ -13,7 +13,7 @@ import msgspec
 import nats.errors
 from rich.table import Table
 
-from apex_bus.connection import Bus, parse_timestamp_ns
+from apex_bus.connection import Bus, parse_timestamp_ns, why
 from apex_bus.errors import LogUnavailable, Transient
 from apex_cli import operator
 from apex_cli.errors import CommandError, NotFound, NotReachable
@@ -51,6 +51,14 @@ class NotHandled(CommandError):
     def __init__(self, numbers: list[int]) -> None:
         super().__init__(f"not handled: {', '.join(map(str, numbers))}")
         self.numbers = numbers
+
+
+class Unread(NotReachable):
+    """Exit 3: the letters could be read no longer, so that the rest was not handed back."""
+
+    def __init__(self, why: LogUnavailable, left: tuple[int, ...], place: str) -> None:
+        super().__init__(f"not handed back: {', '.join(map(str, left))}, since {why}", place)
+        self.left = left
 
 
 class Gone(NotFound):
@@ -103,34 +111,44 @@ def again(numbers: tuple[int, ...], as_json: bool) -> None:
       3  its service does not answer
       4  no such letter, or its message is no longer kept
     """
+    outcomes: list[Outcome] = []
+    wrong: list[CommandError] = []
 
-    silent: list[NotReachable] = []
-
-    async def work(asked: Operator) -> list[Outcome]:
-        outcomes: list[Outcome] = []
-        for number in numbers:
+    async def work(asked: Operator) -> None:
+        for place, number in enumerate(numbers):
             try:
                 outcomes.append(await _hand_back(asked, number))
             except NotReachable as error:
-                silent.append(error)
-        return outcomes
+                wrong.append(error)
+            except LogUnavailable as error:
+                wrong.append(Unread(error, numbers[place:], asked.found))
+                return
 
-    outcomes = operator.run(work)
+    try:
+        operator.run(work)
+    finally:  # what was done is told, also where the connection was lost meanwhile
+        _tell(outcomes, as_json=as_json)
+    if gone := [each.number for each in outcomes if each.answer.outcome == "gone"]:
+        wrong.append(Gone(gone))
+    if failed := [each.number for each in outcomes if each.answer.outcome in ("failed", "ended")]:
+        wrong.append(NotHandled(failed))
+    *others, worst = sorted(wrong, key=lambda error: error.exit_code) or [None]
+    for other in others:
+        click.echo(f"apex: {other}", err=True)
+    if worst is not None:
+        raise worst
+
+
+def _tell(outcomes: list[Outcome], *, as_json: bool) -> None:
     if as_json:
         _json(outcomes)
-    else:
-        for outcome in outcomes:
-            click.echo(f"{outcome.number}  {outcome.subject}  {_sentence(outcome.answer)}")
-    if gone := [each.number for each in outcomes if each.answer.outcome == "gone"]:
-        raise Gone(gone)
-    if silent:
-        raise silent[0]
-    if failed := [each.number for each in outcomes if each.answer.outcome in ("failed", "ended")]:
-        raise NotHandled(failed)
+        return
+    for outcome in outcomes:
+        click.echo(f"{outcome.number}  {outcome.subject}  {_sentence(outcome.answer)}")
 
 
 async def _hand_back(asked: Operator, number: int) -> Outcome:
-    """Raises NotReachable when nobody who could handle it answers."""
+    """Raises NotReachable when nobody who could handle it answers, LogUnavailable when its letter cannot be read."""
     found = await anext(_letters(asked.bus, number), None)
     if found is None or found.number != number:
         return _outcome(number, "", "gone", f"there is no dead letter {number}")
@@ -175,7 +193,7 @@ async def _letters(bus: Bus, first: int = 1) -> AsyncIterator[Letter]:
         try:
             reply = await bus.client.request(_GET, body, timeout=_ANSWER_S)
         except (nats.errors.Error, TimeoutError) as error:
-            raise LogUnavailable(f"DEAD could not be read ({type(error).__name__})") from error
+            raise LogUnavailable(f"the dead letters cannot be read ({why(error)})") from error
         headers: dict[str, Any] = reply.headers or {}
         if "Nats-Sequence" not in headers:
             return
