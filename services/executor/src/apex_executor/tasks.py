@@ -10,7 +10,7 @@ from typing import Final
 
 from apex_bus import metrics, telemetry
 from apex_bus.connection import Bus
-from apex_bus.consume import Delivery, Done, Verdict
+from apex_bus.consume import Delivery, Done, Later, Verdict
 from apex_bus.errors import Transient
 from apex_bus.tasklog import Entry, TaskLog, Unreadable, entry_of
 from apex_bus.tracing import export_root
@@ -26,6 +26,7 @@ from apex_schemas.task import TaskFinished, TaskStarted
 log = logging.getLogger(__name__)
 
 _GRACE_S: Final = 15.0
+_THEIRS_S: Final = 0.5
 
 
 class Tasks:
@@ -66,18 +67,28 @@ class Tasks:
             entry = entry_of(delivery)
         except WireError:
             if delivery.subject.endswith(".end.finished"):  # an end all the same
-                await self._free(delivery.subject.split(".")[2])
+                if self._may_be_another_drivers(task := delivery.subject.split(".")[2]):
+                    return Later(_THEIRS_S)
+                await self._free(task)
             raise
         await self._device.usable.wait()
         return await self._take(entry, delivery.headers)
 
     async def _take(self, entry: Entry, headers: dict[str, str]) -> Verdict:
         task = entry.slot.task
+        if self._may_be_another_drivers(task):
+            return Later(_THEIRS_S)
         if isinstance(entry.body, TaskFinished) or (
             self._lease.claim is not None and self._lease.claim.task == task and await self._to_its_end(entry, headers)
         ):
             await self._free(task)
         return Done()
+
+    def _may_be_another_drivers(self, task: str) -> bool:
+        """Whether somebody may have taken the device over and be on this task, whose message must then not be
+        acknowledged by us: that we have another task, or none, counts only while nobody can have done so."""
+        claim = self._lease.claim
+        return (claim is None or claim.task != task) and not self._lease.held()
 
     async def _to_its_end(self, entry: Entry, headers: dict[str, str]) -> bool:
         """A turn, not cut short by the end of this process: what is in hand has its outcome written."""
