@@ -13,6 +13,7 @@ from planner_world import TASK, call, network, world
 from apex_bus.connection import Bus
 from apex_bus.micro import Endpoint, serve
 from apex_bus.provision import provision
+from apex_bus.records import Record
 from apex_planner.clients.cloud_proxy import CloudProxyClient
 from apex_planner.clients.protocol import Answer
 from apex_planner.decide import first_request
@@ -124,6 +125,24 @@ async def test_a_claim_is_kept_while_its_holder_lives(bus: Bus, other: Bus) -> N
     await slow.called.wait()
     second = asyncio.create_task(client(other, eager, claim_s=3).decide(question()))
     assert not (await asyncio.wait((second,), timeout=5))[0]
+    slow.let_go.set()
+    assert await asyncio.gather(first, second) == [REPLY, REPLY]
+    assert eager.calls == 0
+
+
+async def test_a_claim_whose_renewal_was_stored_without_an_answer_is_kept(bus: Bus, other: Bus) -> None:
+    slow, eager = Provider(), Provider()
+    slow.let_go.clear()
+    first = asyncio.create_task(client(bus, slow, claim_s=3).decide(question()))
+    await slow.called.wait()
+    claim = Record(bus, "CLAIMS", subjects.claim(TASK, 0))
+    renewed = None
+    while renewed is None:  # between two renewals
+        held = await claim.read()
+        assert held is not None
+        renewed = await claim.write(envelope.decode(held.data).body, attempt="a", last=held.sequence, ttl_s=3)
+    second = asyncio.create_task(client(other, eager, claim_s=3).decide(question()))
+    assert not (await asyncio.wait((second,), timeout=7))[0]
     slow.let_go.set()
     assert await asyncio.gather(first, second) == [REPLY, REPLY]
     assert eager.calls == 0

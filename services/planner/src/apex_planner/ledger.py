@@ -21,6 +21,7 @@ from apex_schemas.steps import DecisionKey
 log = logging.getLogger(__name__)
 
 CLAIM_SECONDS: Final = 15.0
+_RENEW_AGAIN_S: Final = 0.5
 _RECORD_AGAIN_S: Final = 0.25
 _TRIES_BEFORE_SAID: Final = 100
 
@@ -84,18 +85,23 @@ class BusLedger:
         return await record.write(body, attempt=new_attempt(), last=stored.sequence, ttl_s=self._claim_s)
 
     async def _renew(self, record: Record, body: PlannerClaim, sequence: int) -> None:
-        """Until cancelled. A claim that is lost is not fought for: the record, written once, settles who paid."""
+        """Until cancelled; soon again when nothing could be known. A claim that another has taken is not fought for:
+        the record, written once, settles who paid."""
+        pause_s = self._claim_s / 3
         while True:
-            await asyncio.sleep(self._claim_s / 3)
+            await asyncio.sleep(pause_s)
             try:
                 renewed = await record.write(body, attempt=new_attempt(), last=sequence, ttl_s=self._claim_s)
+                if renewed is None:  # expired, or renewed by a try of ours that had no answer
+                    renewed = await self._take(record, body)
             except Transient as error:
                 log.warning("%s was not renewed: %s", record.subject, error)
+                pause_s = min(_RENEW_AGAIN_S, self._claim_s / 3)
                 continue
             if renewed is None:
                 log.warning("%s is another's now", record.subject)
                 return
-            sequence = renewed
+            sequence, pause_s = renewed, self._claim_s / 3
 
     async def record(self, record: DecisionRecord) -> DecisionRecord:
         """Until it is stored, however long nothing can be: an answer that was given up would be paid for again."""
