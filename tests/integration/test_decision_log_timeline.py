@@ -9,7 +9,7 @@ from apex_decision_log.decide import row_of
 from apex_decision_log.store import Store, open_store
 from apex_decision_log.timeline import tasks, timeline
 from apex_schemas.geometry import Bounds, Size
-from apex_schemas.queries import SceneBox, TasksQuery, TimelineQuery, TimelineStep
+from apex_schemas.queries import MOST_TASKS, SceneBox, TasksQuery, TimelineQuery, TimelineStep
 from apex_schemas.scene import Element, Scene, Screen
 from apex_schemas.slots import Slot
 
@@ -71,6 +71,15 @@ async def test_an_effect_is_known_by_what_the_next_turn_saw_in_the_timeline_and_
         assert [step.effect_seen for step in steps] == [True, False, None, None]
         rows = await store.fetch("select effect_seen from v_steps where task_id = $1 order by turn", TASK)
         assert [row["effect_seen"] for row in rows] == [True, False, None, None]
+
+
+async def test_as_many_tasks_as_one_may_ask_for_are_answered_and_never_more(postgres: Postgres) -> None:
+    await migrate.upgrade(postgres.dsn)
+    async with open_store(postgres.dsn) as store:
+        await _write(store, [world.started(world.task_id(n), sequence=n) for n in range(MOST_TASKS + 2)])
+        for limit, told in ((MOST_TASKS - 1, MOST_TASKS - 1), (MOST_TASKS, MOST_TASKS), (10**6, MOST_TASKS)):
+            found = (await tasks(store, TasksQuery(limit=limit))).tasks
+            assert [each.task for each in found] == [world.task_id(MOST_TASKS + 1 - n) for n in range(told)]
 
 
 async def test_scenes_from_before_wireframes_are_told_without_boxes(postgres: Postgres) -> None:

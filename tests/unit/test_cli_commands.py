@@ -8,6 +8,7 @@ import pytest
 
 from apex_cli import __version__
 from apex_cli.app import OWN, apex, main
+from apex_schemas.queries import MOST_TASKS
 
 NOWHERE = "nats://127.0.0.1:1"
 TASK = "0123456789abcdef0123456789abcdef"
@@ -52,6 +53,7 @@ def test_every_option_of_every_command_says_what_it_does(name: str) -> None:
         ["submit", "x", "--device", "Not An Alias"],
         ["submit", "x", "--pool", "none"],
         ["submit", "x", "--max-turns", "0"],
+        ["tasks", "--limit", str(MOST_TASKS + 1)],
         ["nonsense"],
     ],
 )

@@ -1,10 +1,13 @@
 """Questions to the decision-log and its answers, in JSON on the wire of clients."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from apex_schemas.decision import DecisionRecord
 from apex_schemas.geometry import Bounds
 from apex_schemas.structs import Wire
+
+MOST_TASKS: Final = 500
+"""How many tasks one answer holds at most."""
 
 
 class TimelineQuery(Wire, frozen=True, kw_only=True):
@@ -125,8 +128,8 @@ class Timeline(Wire, frozen=True, kw_only=True):
 
 
 class TasksQuery(Wire, frozen=True, kw_only=True):
-    """The latest tasks. `goal` is a part of it, in any case; `since_ms` bounds the start, in Unix milliseconds;
-    `failure` is a part of the reason of a failure; `task` is what the id begins with."""
+    """The latest tasks: `limit` of them, 500 at most. `goal` is a part of it, in any case; `since_ms` bounds the start,
+    in Unix milliseconds; `failure` is a part of the reason of a failure; `task` is what the id begins with."""
 
     limit: int = 20
     status: Literal["running", "succeeded", "failed", "cancelled"] | None = None

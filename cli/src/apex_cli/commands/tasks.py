@@ -24,7 +24,7 @@ from apex_cli.text import console
 from apex_schemas.decision import DecisionRecord
 from apex_schemas.edge import is_blank
 from apex_schemas.ids import is_device, is_pool, is_task_id, new_task_id
-from apex_schemas.queries import TasksQuery, Timeline
+from apex_schemas.queries import MOST_TASKS, TasksQuery, Timeline
 from apex_schemas.task import TaskFinished, TaskRequest
 
 Result = TypeVar("Result")
@@ -213,7 +213,7 @@ async def _last_or(client: Client, task: str | None) -> tuple[Timeline, int]:
 
 
 @click.command(short_help="The latest tasks, and those that wait for a phone.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="The newest so many.")
+@click.option("--limit", type=click.IntRange(1, MOST_TASKS), default=20, show_default=True, help="The newest so many.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only these; queued ones wait for a phone.")
 @click.option("--device", metavar="ALIAS", help="Only those on this phone, or that wait for it alone.")
 @click.option("--goal", metavar="TEXT", help="Whose goal holds TEXT, in any case.")

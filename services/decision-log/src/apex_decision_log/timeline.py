@@ -15,6 +15,7 @@ from apex_decision_log.postgres import Record
 from apex_decision_log.store import Store
 from apex_schemas.geometry import Bounds
 from apex_schemas.queries import (
+    MOST_TASKS,
     QueryError,
     SceneBox,
     TaskList,
@@ -38,8 +39,6 @@ class _Wireframe(msgspec.Struct, frozen=True):
     boxes: tuple[SceneBox, ...] = ()
     keyboard: Bounds | None = None
 
-
-MOST_TASKS: Final = 500
 
 _SUMMARY: Final = """
 select t.task_id, t.goal, t.device, t.status, t.started_at, t.finished_at, t.reason, t.failure_reason, t.answer,
@@ -140,7 +139,7 @@ def _fitting(steps: Sequence[TimelineStep]) -> Sequence[TimelineStep]:
 
 
 async def tasks(store: Store, query: TasksQuery) -> TaskList:
-    """The newest tasks first, at most `query.limit` and never more than 500."""
+    """The newest tasks first, at most `query.limit` and never more than MOST_TASKS."""
     limit = max(0, min(query.limit, MOST_TASKS))
     since = None if query.since_ms is None else datetime.fromtimestamp(max(0, query.since_ms) / 1000, UTC)
     asked = (query.status, query.device, query.goal, since, query.failure, query.task, limit)
