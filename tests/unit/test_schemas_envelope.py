@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apex_schemas import actions, envelope
+from apex_schemas import actions, envelope, slots
 from apex_schemas.decision import DecisionRecord, ToolCallDecision
 from apex_schemas.errors import LogTorn, SubjectMismatch, TooLarge, Undecodable, UnknownKind, WireError
+from apex_schemas.slots import KINDS, Kind, Slot
 from apex_schemas.steps import DecisionKey, PlannedStep, WorldEvent
 from apex_schemas.task import CancelRequest, TaskRequest, TaskStarted
 from apex_schemas.world import fold
@@ -143,3 +144,32 @@ def test_world_is_all_events_before_its_turn_in_order_or_torn(turn: int, missing
 def test_page_of_the_world_is_that_of_the_last_step_that_has_one() -> None:
     events = {n: WorldEvent(action=LOOK, success=True, page=page) for n, page in enumerate(["a", "b", None])}
     assert fold(TASK, BEGIN, events, turn=3).current_page == "b"
+
+
+def _slot(kind: Kind) -> Slot:
+    return slots.finished("pixel", TASK) if kind == "finished" else Slot(device="pixel", task=TASK, kind=kind, turn=0)
+
+
+def test_every_kind_of_slot_holds_a_kind_of_message_of_its_own() -> None:
+    assert tuple(envelope.HOLDS) == KINDS
+    assert len(set(envelope.HOLDS.values())) == len(KINDS)
+    assert set(envelope.HOLDS.values()) < set(envelope.KINDS.values())
+
+
+@pytest.mark.parametrize("body", [STEP, BEGIN, CancelRequest()], ids=["planned", "started", "none of the log"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_message_fills_the_slots_of_its_own_kind_alone(body: Any, kind: Kind) -> None:
+    slot = _slot(kind)
+    message = envelope.decode(envelope.encode(body, task=TASK, device="pixel", turn=slot.turn, attempt="a"))
+    if type(body) is envelope.HOLDS[kind]:
+        assert envelope.check_slot(message, slot.subject) == slot
+        return
+    with pytest.raises(SubjectMismatch, match=f"belongs to another kind of slot, being a {message.kind}; it is not"):
+        envelope.check_slot(message, slot.subject)
+
+
+def test_message_on_what_is_no_slot_and_one_of_another_slot_are_refused() -> None:
+    message = envelope.decode(envelope.encode(STEP, task=TASK, device="pixel", turn=0, attempt="a"))
+    for subject in ("task.pixel", f"task.pixel.{TASK}.0.scenes", f"task.pixel.{TASK}.1.planned", "request.any"):
+        with pytest.raises(SubjectMismatch):
+            envelope.check_slot(message, subject)

@@ -13,10 +13,9 @@ from apex_bus.connection import FENCE_REFUSALS, Bus, Refused
 from apex_bus.errors import LogUnavailable
 from apex_bus.tracing import headers as trace_headers
 from apex_schemas import envelope
-from apex_schemas.errors import LogTorn, SubjectMismatch, Undecodable, WireError
-from apex_schemas.scene import Scene
-from apex_schemas.slots import KINDS, Kind, Slot, finished, parse_slot, started
-from apex_schemas.steps import ActIntent, PlannedStep, WorldEvent, WorldState
+from apex_schemas.errors import LogTorn, Undecodable, WireError
+from apex_schemas.slots import KINDS, Slot, finished, started
+from apex_schemas.steps import WorldEvent, WorldState
 from apex_schemas.structs import Wire
 from apex_schemas.task import TaskFinished, TaskStarted
 from apex_schemas.world import fold
@@ -72,24 +71,10 @@ class _Message(Protocol):
     def timestamp_ns(self) -> int: ...
 
 
-HOLDS: Final[dict[Kind, type[Wire]]] = {
-    "started": TaskStarted,
-    "scene": Scene,
-    "planned": PlannedStep,
-    "acting": ActIntent,
-    "event": WorldEvent,
-    "finished": TaskFinished,
-}
-"""What a slot of each kind holds."""
-
-
 def entry_of(message: _Message) -> Entry:
     """Decode a slot and hold it against its subject. Raises WireError."""
-    slot = parse_slot(message.subject)
     decoded = envelope.decode(message.data)
-    envelope.check_subject(decoded, message.subject, task=slot.task, device=slot.device, turn=slot.turn)
-    if not isinstance(decoded.body, HOLDS[slot.kind]):
-        raise SubjectMismatch(message.subject, f"a {decoded.kind}")
+    slot = envelope.check_slot(decoded, message.subject)
     return Entry(slot, decoded.body, message.sequence, message.timestamp_ns, decoded.attempt)
 
 
@@ -176,7 +161,7 @@ class TaskLog:
         if entry is None:
             raise LogTorn(task, 1, 0)
         if not isinstance(entry.body, TaskStarted):
-            raise Undecodable(entry.slot.subject, "not a TaskStarted")
+            raise Undecodable(entry.slot.subject, "it does not say how the task began")
         return entry
 
     async def started(self, device: str, task: str) -> TaskStarted:
@@ -194,7 +179,7 @@ class TaskLog:
         for n, entry in enumerate(entries):
             if entry is not None:
                 if not isinstance(entry.body, WorldEvent):
-                    raise Undecodable(entry.slot.subject, "not a WorldEvent")
+                    raise Undecodable(entry.slot.subject, "it does not say what came of its turn")
                 events[n] = entry.body
         return fold(task, begin, events, turn=turn)
 

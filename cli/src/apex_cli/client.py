@@ -18,12 +18,12 @@ from nats.aio.msg import Msg
 from apex_bus import tracing
 from apex_bus.connection import Bus, Refused, connect, flushed
 from apex_bus.errors import BusError, NotPermitted, StoreFull, Transient, Unacknowledged, Unreachable
-from apex_bus.tasklog import HOLDS, TaskLog
+from apex_bus.tasklog import TaskLog
 from apex_cli.errors import NoRoom, NotFound, NotReachable, NotStored
 from apex_cli.place import Place
 from apex_schemas import envelope, subjects
 from apex_schemas.devices import DeviceStatus
-from apex_schemas.errors import SubjectMismatch, WireError
+from apex_schemas.errors import WireError
 from apex_schemas.queries import (
     QueryError,
     TaskList,
@@ -32,7 +32,7 @@ from apex_schemas.queries import (
     TimelineQuery,
     WaitingRequests,
 )
-from apex_schemas.slots import Slot, parse_slot
+from apex_schemas.slots import Slot
 from apex_schemas.task import CancelRequest, TaskFinished, TaskRequest
 
 Result = TypeVar("Result")
@@ -234,12 +234,8 @@ def _check_seed(place: Place) -> None:
 
 
 def _happening(subject: str, data: bytes) -> Happening:
-    slot = parse_slot(subject)
     message = envelope.decode(data)
-    envelope.check_subject(message, subject, task=slot.task, device=slot.device, turn=slot.turn)
-    if not isinstance(message.body, HOLDS[slot.kind]):
-        raise SubjectMismatch(subject, f"a {message.kind}")
-    return Happening(slot, message.body)
+    return Happening(envelope.check_slot(message, subject), message.body)
 
 
 def _refusal(data: bytes) -> QueryError | None:

@@ -12,6 +12,7 @@ import msgspec
 
 from apex_schemas import decision, devices, scene, steps, task
 from apex_schemas.errors import SubjectMismatch, TooLarge, Undecodable, UnknownKind
+from apex_schemas.slots import Kind, Slot, parse_slot
 from apex_schemas.structs import Wire
 
 MAX_MESSAGE_BYTES: Final = 6 * 1024 * 1024
@@ -32,6 +33,16 @@ KINDS: Final[dict[str, type[Wire]]] = {
     "cancel_request.v1": task.CancelRequest,
 }
 _KIND_OF: Final = {type_: kind for kind, type_ in KINDS.items()}
+
+HOLDS: Final[dict[Kind, type[Wire]]] = {
+    "started": task.TaskStarted,
+    "scene": scene.Scene,
+    "planned": steps.PlannedStep,
+    "acting": steps.ActIntent,
+    "event": steps.WorldEvent,
+    "finished": task.TaskFinished,
+}
+"""What a slot of each kind of the task log holds; a SemanticScene is a Scene."""
 
 
 class Envelope(Wire, frozen=True, kw_only=True):
@@ -144,3 +155,13 @@ def check_subject(message: Message, subject: str, *, task: str | None, device: s
     """Raise SubjectMismatch unless the envelope says what the tokens of its subject say."""
     if (message.task, message.device, message.turn) != (task, device, turn):
         raise SubjectMismatch(subject, f"task {message.task}, device {message.device}, turn {message.turn}")
+
+
+def check_slot(message: Message, subject: str) -> Slot:
+    """The slot that a message fills. Raises SubjectMismatch unless its subject is one, and the message what belongs
+    there."""
+    slot = parse_slot(subject)
+    check_subject(message, subject, task=slot.task, device=slot.device, turn=slot.turn)
+    if not isinstance(message.body, HOLDS[slot.kind]):
+        raise SubjectMismatch(subject, f"another kind of slot, being a {message.kind}")
+    return slot

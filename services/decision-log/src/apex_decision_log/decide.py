@@ -18,22 +18,13 @@ from apex_schemas.envelope import Message
 from apex_schemas.errors import SubjectMismatch, Undecodable
 from apex_schemas.ids import NO_DEVICE
 from apex_schemas.scene import Scene, SemanticScene
-from apex_schemas.slots import Slot, parse_slot
+from apex_schemas.slots import Slot
 from apex_schemas.steps import ActIntent, PlannedStep, Timings, WorldEvent
 from apex_schemas.structs import Wire
 from apex_schemas.task import TaskFinished, TaskStarted
 from apex_schemas.wireframe import wireframe
 
 _MOST_LABELS = 40
-
-_KINDS: dict[str, tuple[type[Wire], ...]] = {
-    "started": (TaskStarted,),
-    "scene": (Scene, SemanticScene),
-    "planned": (PlannedStep,),
-    "acting": (ActIntent,),
-    "event": (WorldEvent,),
-    "finished": (TaskFinished,),
-}
 
 
 def row_of(subject: str, data: bytes, *, stored_at_ms: int) -> Row:
@@ -45,11 +36,7 @@ def row_of(subject: str, data: bytes, *, stored_at_ms: int) -> Row:
     try:
         if subject.startswith("decision."):
             return _decided(_record(subject, message))
-        slot = parse_slot(subject)
-        envelope.check_subject(message, subject, task=slot.task, device=slot.device, turn=slot.turn)
-        if not isinstance(message.body, _KINDS[slot.kind]):
-            raise SubjectMismatch(subject, f"a {message.kind} message")
-        return _of_task(slot, message.body, stored_at_ms)
+        return _of_task(envelope.check_slot(message, subject), message.body, stored_at_ms)
     except (RecursionError, msgspec.MsgspecError, OverflowError) as error:
         raise Undecodable(f"the {message.kind} message on {subject}", str(error) or type(error).__name__) from error
 
@@ -57,7 +44,7 @@ def row_of(subject: str, data: bytes, *, stored_at_ms: int) -> Row:
 def _record(subject: str, message: Message) -> DecisionRecord:
     body = message.body
     if not isinstance(body, DecisionRecord):
-        raise SubjectMismatch(subject, f"a {message.kind} message")
+        raise SubjectMismatch(subject, f"no call of a provider, being a {message.kind}")
     key = body.key
     if subject != f"decision.{key.task}.{key.turn}.{key.call}" or (message.task, message.turn) != (key.task, key.turn):
         raise SubjectMismatch(subject, f"task {key.task}, turn {key.turn}, call {key.call}")
