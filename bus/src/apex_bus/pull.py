@@ -26,7 +26,7 @@ EXPIRES_S: Final = 5.0
 HEARTBEAT_S: Final = 1.0
 _SILENCE_S: Final = 3.0
 _PAUSE_S: Final = 0.2
-_TAKE_S: Final = 1.0
+_TAKE_S: Final = 5.0
 _CHECK_EVERY_S: Final = 60.0
 _CHECK_S: Final = 2.0
 _DROP_S: Final = 1.0
@@ -90,9 +90,13 @@ class Pull:
         return None
 
     async def take(self) -> Msg | None:
-        """A message that is there now, or None. Not to be mixed with an open `next`."""
+        """A message that is there now, or None. Not to be mixed with an open `next`.
+
+        The server answers either way, and is waited for: a message that came after we had gone on would be given back,
+        and overtaken by those behind it."""
         assert self._inbox is not None
-        await self._request({"batch": 1, "no_wait": True})
+        if not await self._request({"batch": 1, "no_wait": True}):
+            return None
         try:
             async with asyncio.timeout(_TAKE_S):
                 msg = await self._arrived.get()

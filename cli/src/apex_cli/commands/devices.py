@@ -120,6 +120,8 @@ def queue(task: str | None, as_json: bool) -> None:
         click.echo("nothing waits for a device")
     if known.omitted:
         click.echo(f"{known.omitted} more wait", err=True)
+    if not known.complete:
+        click.echo("an executor has not looked at all of them yet: there may be more", err=True)
 
 
 def _place(found: Whereabouts) -> None:

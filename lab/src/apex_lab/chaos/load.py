@@ -46,10 +46,12 @@ def wish_of(rng: random.Random, number: int) -> Wish:
 
 
 class Load:
-    """Asks for tasks so that about `ahead` are unfinished at a time. What was asked is in `asked`."""
+    """Asks for tasks so that about `ahead` are unfinished at a time. What was asked is in `asked`. They are numbered
+    from `first` on: contacts have the number in their names."""
 
-    def __init__(self, client: Client, *, seed: int, ahead: int) -> None:
+    def __init__(self, client: Client, *, seed: int, ahead: int, first: int = 1) -> None:
         self._client, self._rng, self._ahead = client, random.Random(f"load {seed}"), ahead
+        self._first = first
         self._asked: dict[str, Asked] = {}
         self._open: set[str] = set()
         self._cancel_at: dict[str, float] = {}
@@ -75,7 +77,7 @@ class Load:
         self._ending.set()
 
     async def _ask(self) -> None:
-        wish = wish_of(self._rng, len(self._asked) + 1)
+        wish = wish_of(self._rng, self._first + len(self._asked))
         request = TaskRequest(goal=wish.goal, task=self._rng.randbytes(16).hex(), timeout_s=_TASK_SECONDS)
         assert request.task is not None
         cancel_in_s = self._rng.uniform(0.5, 10) if self._rng.random() < _CANCELLED else None

@@ -21,16 +21,20 @@ _AT_ONCE: Final = 50
 _GOAL: Final = 120
 _ROUND_S: Final = 20.0
 """Each request that waits is looked at again within this time, so that by then all have been seen."""
+_OLD_S: Final = 300.0
+"""So many rounds that a request which still waits has been looked at here, with however many executors."""
+_LOOKING_S: Final = 0.7
+"""Whoever asks waits for about twice as long."""
 
 
 class Queue:
     def __init__(self, tasklog: TaskLog) -> None:
         self._log, self._since = tasklog, time.monotonic()
-        self._seen: OrderedDict[str, WaitingRequest] = OrderedDict()
+        self._seen: OrderedDict[str, tuple[WaitingRequest, float]] = OrderedDict()
 
     def see(self, asked: Asked, *, pool: str, sequence: int, age_s: float) -> None:
         """A request that waits."""
-        self._seen[asked.task] = WaitingRequest(
+        request = WaitingRequest(
             task=asked.task,
             pool=pool,
             sequence=sequence,
@@ -38,20 +42,23 @@ class Queue:
             waits_s=round(age_s),
             left_s=max(0, round(asked.not_after - time.time())),
         )
+        self._seen[asked.task] = request, time.monotonic()
         self._seen.move_to_end(asked.task)
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
 
     def goal(self, task: str) -> str:
         """What a request that waits asks for, shortened; nothing where this executor has not seen it."""
-        return self._seen[task].goal if task in self._seen else ""
+        return self._seen[task][0].goal if task in self._seen else ""
 
     def forget(self, task: str) -> None:
         self._seen.pop(task, None)
 
     async def told(self) -> WaitingRequests:
-        """Those that still wait, in the order in which they were stored."""
-        known = sorted(self._seen.values(), key=lambda request: request.sequence)
+        """Those that still wait, in the order in which they were stored. Those that others have begun, or looked at for
+        the last time, stand in front of them: they are passed over, for a while at most."""
+        self._forget_old()
+        known = sorted((request for request, _ in self._seen.values()), key=lambda request: request.sequence)
         places = asyncio.Semaphore(_AT_ONCE)
 
         async def waits(request: WaitingRequest) -> bool:
@@ -61,10 +68,24 @@ class Queue:
                 self.forget(request.task)
             return not begun
 
-        still = await asyncio.gather(*(waits(request) for request in known[:_TOLD]))
-        waiting = tuple(request for request, holds in zip(known, still, strict=False) if holds)
-        complete = time.monotonic() - self._since > _ROUND_S
-        return WaitingRequests(waiting=waiting, omitted=max(0, len(known) - _TOLD), complete=complete)
+        waiting: list[WaitingRequest] = []
+        looked, until = 0, time.monotonic() + _LOOKING_S
+        while looked < len(known) and len(waiting) < _TOLD and (not looked or time.monotonic() < until):
+            part = known[looked : looked + _TOLD - len(waiting)]
+            looked += len(part)
+            still = await asyncio.gather(*map(waits, part))
+            waiting += [request for request, holds in zip(part, still, strict=True) if holds]
+        passed = len(waiting) == _TOLD or looked == len(known)
+        return WaitingRequests(
+            waiting=tuple(waiting),
+            omitted=len(known) - looked,
+            complete=passed and time.monotonic() - self._since > _ROUND_S,
+        )
+
+    def _forget_old(self) -> None:
+        """What another executor has looked at for the last time is never told here."""
+        while self._seen and time.monotonic() - next(iter(self._seen.values()))[1] > _OLD_S:
+            self._seen.popitem(last=False)
 
     async def answer(self) -> bytes:
         return msgspec.json.encode(await self.told())
