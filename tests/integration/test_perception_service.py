@@ -10,10 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import msgspec
+import pytest
 import pytest_asyncio
 from appium import webdriver
 from appium.options.common.base import AppiumOptions
 
+from apex_bus import connection
 from apex_bus.connection import Bus, connect
 from apex_bus.consume import consume
 from apex_bus.micro import Endpoint
@@ -28,7 +30,7 @@ from apex_perception.appium import attach
 from apex_perception.compose import CONSUMER, compose
 from apex_perception.service import PerceptionService
 from apex_perception.settings import PerceptionSettings
-from apex_schemas import slots, subjects
+from apex_schemas import envelope, slots, subjects
 from apex_schemas.actions import Action, FinishTask, LaunchApp, Tap
 from apex_schemas.devices import Claim, DeviceRecord, SessionHandle, SessionReply, SessionRequest
 from apex_schemas.geometry import Point
@@ -158,6 +160,28 @@ async def test_the_picture_is_stored_before_the_scene_that_names_it(stage: Stage
     assert stored.data.startswith(b"\x89PNG")
     assert hashlib.sha256(stored.data).hexdigest() == reference.sha256
     assert (reference.size.width, reference.size.height) == (540, 1200)
+
+
+async def test_picture_too_large_for_a_message_is_left_out_and_the_scene_names_none(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "MAX_PUBLISH_BYTES", 9_000)
+    async with stage.perception(screenshot="always"):
+        task = await stage.start()
+        seen = await stage.scene(task, 0)
+    assert seen.elements
+    assert seen.screenshot is None
+
+
+async def test_scene_too_large_for_a_message_fails_its_task_with_that_reason_at_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await stage.start()
+    monkeypatch.setattr(envelope, "MAX_MESSAGE_BYTES", 1_500)
+    async with stage.perception():
+        ended = await until(lambda: stage.log.ended(task, device=DEVICE))
+    assert (ended.body.status, ended.body.stage) == ("failed", "perception")
+    assert "more than the 1,500 allowed" in ended.body.failure_reason
 
 
 async def test_two_perceptions_fill_each_scene_once(stage: Stage) -> None:

@@ -1,6 +1,7 @@
 """A provider call is paid once: records, claims, the endpoint that dies, and the answer that was lost."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -67,6 +68,33 @@ def question() -> DecisionRequest:
 
 def client(bus: Bus, provider: Provider, *, claim_s: float = 15, concurrency: int = 4) -> RecordedClient:
     return RecordedClient(provider, BusLedger(bus, claim_s=claim_s), concurrency=concurrency, wait_s=0.02)
+
+
+async def test_answer_too_large_for_a_record_is_a_fault_on_record_and_is_paid_for_once(bus: Bus) -> None:
+    provider = Provider(structs.replace(REPLY, thinking="t" * 7_000_000))
+    for _ in range(2):
+        fault = await client(bus, provider).decide(question())
+        assert isinstance(fault, DecisionFault)
+        assert (fault.code, fault.correctable) == ("too_long", False)
+        assert "7,0" in fault.message
+    assert provider.calls == 1
+
+
+async def test_answer_waits_for_a_full_record_without_being_paid_for_again(
+    bus: Bus, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = (await bus.api("STREAM.INFO.DECISIONS"))["config"]
+    small = json.dumps({**config, "max_bytes": 10}).encode()
+    assert "error" not in await bus.api("STREAM.UPDATE.DECISIONS", small)
+    provider = Provider()
+    async with background(client(bus, provider).decide(question())) as answer:
+        async with asyncio.timeout(30):
+            while "waits for its record: stream DECISIONS is full" not in caplog.text:
+                await asyncio.sleep(0.02)
+        assert not answer.done()
+        assert "error" not in await bus.api("STREAM.UPDATE.DECISIONS", json.dumps(config).encode())
+        assert await asyncio.wait_for(answer, 30) == REPLY
+    assert provider.calls == 1
 
 
 async def test_a_call_is_recorded_with_all_that_explains_it_and_answered_from_the_record(bus: Bus) -> None:

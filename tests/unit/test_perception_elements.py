@@ -1,5 +1,6 @@
 """What becomes an element, what it is called, and what is never said: both dialects, rows 3, 14 and 20 to 23."""
 
+import msgspec
 import pytest
 
 from apex_perception.perceive import perceive, says_little
@@ -205,3 +206,13 @@ def test_texts_in_html_are_listed_without_places_and_scripts_are_not() -> None:
     assert found.source == "web"
     assert {element.obstacle for element in found.elements} == {"no_bounds"}
     assert "pw" not in repr(found.elements[2].value)
+
+
+def test_names_and_hints_as_long_as_a_book_do_not_make_the_scene_one() -> None:
+    long = "x" * 1_000_000
+    field = f'<node class="android.widget.EditText" resource-id="{long}" hint="{long}" text="" bounds="[0,0][90,90]"/>'
+    odd = f'<node class="{long}" resource-id="{long}" content-desc="{long}" clickable="true" bounds="[0,90][90,180]"/>'
+    found = android(field + odd)
+    assert len(found.elements) == 2
+    assert found.elements[0].resource_id is None
+    assert len(msgspec.msgpack.encode(found)) < 20_000

@@ -9,7 +9,7 @@ import msgspec
 
 from apex_perception import acting, labels, regions, roles, scrolling, tapping, zones
 from apex_perception.geometry import Covers, area, paint_ranks, visible
-from apex_perception.nodes import TEXT_LIMIT, Box, Tree, cut
+from apex_perception.nodes import TEXT_LIMIT, Box, Tree
 from apex_perception.regions import Regions
 from apex_perception.tapping import Taps
 from apex_schemas.geometry import Bounds, Point
@@ -251,7 +251,7 @@ class _Builder:
         place = shown or box
         state = self.acting.state_of.get(index)
         return Element(
-            id=id_, role=entry.role, label=entry.label, value=node.value, hint=cut(node.hint) or None,
+            id=id_, role=entry.role, label=entry.label, value=node.value, hint=node.hint or None,
             bounds=None if place is None else Bounds(left=place[0], top=place[1], right=place[2], bottom=place[3]),
             tap_point=tap, obstacle=obstacle, parent=parent, depth=depth, interactive=entry.interactive,
             editable=node.editable and entry.interactive, scrollable=node.scrollable and entry.role != "field",

@@ -16,6 +16,7 @@ from apex_schemas.geometry import Size
 from apex_schemas.scene import Scene, Screen, SemanticScene
 
 _LITTLE = 3
+_LONGEST_APP = 256
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +103,7 @@ def _from_tree(tree: Tree, view: View, steps: tuple[str, ...]) -> SemanticScene:
         boxes = spaces.turned(boxes, tree.size, resolved.turn)
     seen = elements.elements(tree, resolved.screen, scaled(boxes, resolved.factor))
     notes = (*resolved.notes, mixed) if mixed else resolved.notes
-    app = view.app or tree.app
+    app = (view.app or tree.app or "")[:_LONGEST_APP] or None
     named = page.name(tree, titles=seen.titles, dialog=seen.dialog, activity=view.activity, app=app)
     return SemanticScene(
         app=app,

@@ -64,7 +64,7 @@ def _node(tag: Tag, parent: int, depth: int) -> Node:
     raw_text, raw_name = get("text", ""), get("content-desc", "")
     text = cut(raw_text.strip()) if raw_text else ""
     name = cut(raw_name.strip()) if raw_name else ""
-    hint = get("hint", "").strip()
+    hint = cut(get("hint", "").strip())
     clickable = get("clickable") == "true"
     checkable = get("checkable") == "true"
     if kind == "checkbox" and not checkable and get("checkable") == "false" and not clickable:

@@ -51,8 +51,8 @@ def _node(tag: Tag, parent: int, depth: int) -> Node:
     name = get("aria-label") or get("alt") or get("title") or ("" if kind != "button" else get("value", ""))
     return Node(
         parent, depth, kind, None, name=cut(name.strip()),
-        value="•••" if password and value else value, hint=get("placeholder", ""), identifier=get("id", ""),
-        class_name=tag.name, acts=kind not in (LAYOUT, "image", "canvas"), editable=editable,
+        value="•••" if password and value else value and cut(value), hint=cut(get("placeholder", "")),
+        identifier=get("id", ""), class_name=tag.name, acts=kind not in (LAYOUT, "image", "canvas"), editable=editable,
         enabled="disabled" not in tag.attributes,
         checked="checked" in tag.attributes if kind in ("checkbox", "radio") else None, password=password,
     )  # fmt: skip

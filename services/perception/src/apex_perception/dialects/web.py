@@ -71,7 +71,7 @@ def _node(thing: _Thing, parent: int, depth: int) -> Node:
     editable = thing.kind == "field"
     return Node(
         parent, depth, thing.kind, box, text=cut(thing.text), name=cut(thing.name),
-        value=None if thing.value is None else cut(thing.value), hint=thing.hint, identifier=thing.id,
+        value=None if thing.value is None else cut(thing.value), hint=cut(thing.hint), identifier=thing.id,
         raw_text="" if thing.password else thing.text, raw_name=thing.name, class_name=thing.cls,
         acts=thing.acts or editable, clickable=thing.acts, editable=editable, scrollable=thing.scrolls,
         enabled=thing.enabled, checked=thing.checked, selected=thing.selected, focused=thing.focused,

@@ -101,7 +101,7 @@ def _node(tag: Tag, short: str, parent: int, depth: int) -> Node:
     get = tag.attributes.get
     kind = _KINDS.get(short, LAYOUT)
     identifier, label, value = get("name", "").strip(), get("label", "").strip(), get("value", "").strip()
-    hint = (get("placeholderValue") or get("placeholder") or "").strip()
+    hint = cut((get("placeholderValue") or get("placeholder") or "").strip())
     shown, enabled = get("visible") != "false", get("enabled") != "false"
     password = short == "SecureTextField"
     if password:
