@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,22 @@ from apex_schemas.streams import STREAMS, Stream
 from apex_schemas.subjects import Identity
 from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
+ROOT = Path(__file__).resolve().parents[2]
 SEEDS, TASKS_A_SEED = 160, 3
 ROLLED_UP = [each for each in STREAMS if not each.once]
+
+
+def test_each_measured_break_names_tests_that_are_there() -> None:
+    text = (
+        (ROOT / "docs/RELIABILITY.md").read_text("utf-8").partition("## Each measured break\n")[2].partition("\n## ")[0]
+    )
+    rows = dict(re.findall(r"^\| ([AB]\d+) \|(.*)\|$", text, re.MULTILINE))
+    assert list(rows) == [*(f"A{n}" for n in range(1, 16)), *(f"B{n}" for n in range(1, 13))]
+    for row, cells in rows.items():
+        named = re.findall(r"`([\w/]+\.py)::(\w+)`", cells)
+        assert named or "no test" in cells, row
+        for file, test in named:
+            assert f"def {test}(" in (ROOT / "tests" / file).read_text("utf-8"), f"{row}: {file}::{test}"
 
 
 def _ends(world: World) -> Counter[str]:

@@ -19,7 +19,7 @@ from typing import Any
 import components
 import pytest
 from chaos.conftest import DEVICES
-from chaos.test_outages import MOST_GROWTH_MIB, resident_mib
+from chaos.resources import resident_mib
 
 from apex_bus.connection import Bus, connect
 from apex_bus.errors import Transient
@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 TASKS = 2_000
 LIMIT_S = 3.0
 WITHIN_S = 180.0
+MOST_GROWTH_MIB = 60.0
 STAGES = ("perception", "planner", "executor")
 """Who is waited for: by the task's number, its log ends with `started`, with `scene`, or with `planned`."""
 SCENE = Scene(app="a", page="p", screen=Screen(size=Size(width=540, height=1200)))
