@@ -58,7 +58,7 @@ async def test_what_others_have_begun_is_passed_over_and_neither_hides_nor_count
 
 
 async def test_look_that_ended_early_does_not_claim_to_have_seen_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(told_of, "_ROUND_S", 0.0)
+    monkeypatch.setattr(told_of, "_ROUND", 0.0)
     queue, _ = seen(2_000, begun=1_300)
     monkeypatch.setattr(told_of, "_LOOKING_S", 0.0)
     told = await queue.told()
@@ -72,5 +72,10 @@ async def test_request_that_this_executor_has_not_met_again_for_many_rounds_is_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     queue, _ = seen(3, begun=0)
-    monkeypatch.setattr(told_of, "_OLD_S", -1.0)
+    monkeypatch.setattr(told_of, "_OLD", -1.0)
     assert (await queue.told()).waiting == ()
+
+
+@pytest.mark.parametrize(("count", "pause_s"), [(1, 15), (3_750, 15), (10_000, 40)])
+def test_long_queue_is_looked_at_less_often(count: int, pause_s: float) -> None:
+    assert seen(count, begun=0)[0].pause_s == pause_s

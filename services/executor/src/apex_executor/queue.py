@@ -19,10 +19,14 @@ _REMEMBERED: Final = 20_000
 _TOLD: Final = 500
 _AT_ONCE: Final = 50
 _GOAL: Final = 120
-_ROUND_S: Final = 20.0
-"""Each request that waits is looked at again within this time, so that by then all have been seen."""
-_OLD_S: Final = 300.0
-"""So many rounds that a request which still waits has been looked at here, with however many executors."""
+_LOOK_S: Final = 15.0
+_LOOKS_A_SECOND: Final = 250
+"""What all looks at the queue may come to: a long queue is looked at less often. The server delivers again before it
+delivers what is new; looks without a bound would leave the end of the queue unseen."""
+_ROUND: Final = 1.33
+"""Each request that waits is looked at again within so many pauses, so that by then all have been seen."""
+_OLD: Final = 20
+"""So many pauses that a request which still waits has been looked at here, with however many executors."""
 _LOOKING_S: Final = 0.7
 """Whoever asks waits for about twice as long."""
 
@@ -46,6 +50,11 @@ class Queue:
         self._seen.move_to_end(asked.task)
         while len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
+
+    @property
+    def pause_s(self) -> float:
+        """How long until a request that waits is looked at again."""
+        return max(_LOOK_S, len(self._seen) / _LOOKS_A_SECOND)
 
     def goal(self, task: str) -> str:
         """What a request that waits asks for, shortened; nothing where this executor has not seen it."""
@@ -79,12 +88,12 @@ class Queue:
         return WaitingRequests(
             waiting=tuple(waiting),
             omitted=len(known) - looked,
-            complete=passed and time.monotonic() - self._since > _ROUND_S,
+            complete=passed and time.monotonic() - self._since > _ROUND * self.pause_s,
         )
 
     def _forget_old(self) -> None:
         """What another executor has looked at for the last time is never told here."""
-        while self._seen and time.monotonic() - next(iter(self._seen.values()))[1] > _OLD_S:
+        while self._seen and time.monotonic() - next(iter(self._seen.values()))[1] > _OLD * self.pause_s:
             self._seen.popitem(last=False)
 
     async def answer(self) -> bytes:

@@ -172,7 +172,7 @@ class Watch:
             return Later(_AGAIN_S)
         age_s = self._bus.clock.age_s(delivery.timestamp_ns, time.time_ns())
         self.queue.see(asked, pool=pool, sequence=delivery.sequence, age_s=age_s)
-        return Later(min(_LOOK_S, max(_AGAIN_S, asked.not_after - time.time())))
+        return Later(min(self.queue.pause_s, max(_AGAIN_S, asked.not_after - time.time())))
 
     async def _known(self, newest: Entry, asked: Asked, delivery: Delivery) -> Verdict:
         """The task has started or ended: this request is done, unless it is another one under the same id."""
