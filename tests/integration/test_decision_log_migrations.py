@@ -149,6 +149,12 @@ async def test_the_command_says_the_version_and_names_what_is_missing(postgres: 
     assert len(done.stderr.splitlines()) == 1
 
 
+async def test_what_the_database_refuses_is_told_in_its_own_words_without_names_of_classes(postgres: Postgres) -> None:
+    await _run(postgres.dsn, "create table tasks (theirs text)")
+    done = await _command(postgres.dsn, "upgrade")
+    assert (done.returncode, done.stderr) == (2, 'migration stops: relation "tasks" already exists\n')
+
+
 async def _command(dsn: str | None, *arguments: str) -> subprocess.CompletedProcess[str]:
     environ = {"PATH": os.environ["PATH"], **({"DECISION_LOG_DATABASE_URL": dsn} if dsn else {})}
     command = [sys.executable, "-m", "apex_decision_log.migrate", *arguments]

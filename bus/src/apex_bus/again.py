@@ -130,8 +130,8 @@ class Again:
                     await asyncio.sleep(delay_s)
                 case Skipped(reason) | Dead(reason):
                     return reason
-                case Failing(error):
-                    return f"{type(error).__name__}; the log of {self._consumer.identity} has its traceback"
+                case Failing():
+                    return f"a fault of the program, of which the log of {self._consumer.identity} has the traceback"
                 case _:
                     assert_never(fate)
 

@@ -96,19 +96,20 @@ class _Loop:
                 await delivery.again(delay_s)
             case Dead(reason):
                 await self._bury(delivery, reason)
-            case Failing(error):
-                await self._failed(delivery, error)
+            case Failing():
+                await self._failed(delivery)
             case _:
                 assert_never(fate)
 
-    async def _failed(self, delivery: Delivery, error: Exception) -> None:
+    async def _failed(self, delivery: Delivery) -> None:
         counters["bugs"] += 1
         now = asyncio.get_running_loop().time()
         first = self._failing.setdefault(delivery.sequence, now)
         while len(self._failing) > _WATCHED:
             self._failing.popitem(last=False)
         if now - first > POISON_SECONDS:
-            await self._bury(delivery, f"failing for {now - first:.0f} s: {type(error).__name__}")
+            reason = f"a fault of the program for {now - first:.0f} s, of which the log of {self._consumer.identity} "
+            await self._bury(delivery, f"{reason}has the traceback")
         else:
             await delivery.again(_BUG_DELAY_S)
 

@@ -137,9 +137,11 @@ async def _respond(request: Request, endpoint: Endpoint, headers: Mapping[str, s
         if endpoint.stream is not None:
             async for part in endpoint.stream(request.data, headers):
                 await request.respond(part)
-    except Exception as error:
+    except Exception:
         log.exception("%s failed", endpoint.subject)
         try:
-            await request.respond_error("500", f"{endpoint.name} failed: {type(error).__name__}")
+            await request.respond_error(
+                "500", f"{endpoint.name} failed, by a fault of the program; its log has the traceback"
+            )
         except nats.errors.Error as unsent:
             log.warning("nor could %s say so: %s", endpoint.subject, unsent)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from apex_bus.errors import SettingsError
 from apex_decision_log import postgres
+from apex_decision_log.errors import sentence_of
 from apex_decision_log.settings import database_url
 
 _PAGE: Final = 500
@@ -86,7 +87,7 @@ def main() -> int:
         sys.stderr.close()
         return 1
     except (SettingsError, postgres.PostgresError, postgres.InterfaceError, OSError, TimeoutError) as error:
-        sys.stderr.write(f"export stops: {str(error).splitlines()[0] if str(error) else type(error).__name__}\n")
+        sys.stderr.write(f"export stops: {sentence_of(error)}\n")
         return 2
     return 0
 

@@ -25,6 +25,7 @@ from sqlalchemy.pool import NullPool
 
 from apex_bus.errors import SettingsError
 from apex_decision_log import postgres
+from apex_decision_log.errors import sentence_of
 from apex_decision_log.settings import PREFIX, database_url, secret_of
 from apex_decision_log.upserts import UPSERTS
 
@@ -163,7 +164,7 @@ def main() -> int:
     try:
         asyncio.run(_run(parser.parse_args(), os.environ))
     except (SettingsError, SQLAlchemyError, postgres.PostgresError, OSError, TimeoutError) as error:
-        sys.stderr.write(f"migration stops: {str(error).splitlines()[0] if str(error) else type(error).__name__}\n")
+        sys.stderr.write(f"migration stops: {sentence_of(error)}\n")
         return 2
     return 0
 

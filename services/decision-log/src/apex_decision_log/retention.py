@@ -18,6 +18,7 @@ from msgspec import Meta
 from apex_bus.errors import SettingsError
 from apex_bus.settings import load
 from apex_decision_log import postgres
+from apex_decision_log.errors import sentence_of
 from apex_decision_log.settings import PREFIX, database_url
 
 _TASKS_AT_ONCE: Final = 500
@@ -106,7 +107,7 @@ def main() -> int:
         settings, dsn = retention_settings(os.environ), database_url(os.environ)
         deleted = asyncio.run(clean(dsn, settings, dry_run=options.dry_run))
     except (SettingsError, postgres.PostgresError, postgres.InterfaceError, OSError, TimeoutError) as error:
-        sys.stderr.write(f"retention stops: {str(error).splitlines()[0] if str(error) else type(error).__name__}\n")
+        sys.stderr.write(f"retention stops: {sentence_of(error)}\n")
         return 2
     verb = "would delete" if options.dry_run else "deleted"
     sys.stdout.write(f"retention: {verb} {deleted.tasks} tasks, and the prompts of {deleted.prompts} more calls\n")

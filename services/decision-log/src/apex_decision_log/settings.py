@@ -46,8 +46,10 @@ def secret_of(variable: str, path: str) -> str:
     """What a file holds, without the white space around it. Raises SettingsError."""
     try:
         text = Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(variable, f"{path} cannot be read ({type(error).__name__})") from None
+    except OSError as error:
+        raise SettingsError(variable, f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(variable, f"{path} is no text in UTF-8") from None
     if not text:
         raise SettingsError(variable, f"{path} is empty")
     return text

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from apex_decision_log import postgres
-from apex_decision_log.errors import RefusedRow, StoreAway
+from apex_decision_log.errors import RefusedRow, StoreAway, refusal_of, sentence_of
 from apex_decision_log.postgres import Connection, Pool, Record
 from apex_decision_log.rows import Row
 from apex_decision_log.upserts import batches
@@ -54,15 +54,10 @@ class Store:
         except postgres.PostgresError as error:
             state: str = getattr(error, "sqlstate", None) or ""
             if state.startswith(_CONTENT_CLASSES):
-                raise RefusedRow(f"{type(error).__name__} ({state})") from error  # its sentence may quote the row
-            raise StoreAway(self.place, _HINTS.get(state) or _told(error)) from error
+                raise RefusedRow(refusal_of(error)) from error
+            raise StoreAway(self.place, _HINTS.get(state) or sentence_of(error)) from error
         except (OSError, TimeoutError, postgres.InterfaceError, postgres.InternalClientError) as error:
-            raise StoreAway(self.place, _told(error)) from error
-
-
-def _told(error: BaseException) -> str:
-    """The error's own first sentence."""
-    return f"{type(error).__name__}: {str(error).splitlines()[0][:200]}" if str(error) else type(error).__name__
+            raise StoreAway(self.place, sentence_of(error)) from error
 
 
 @asynccontextmanager
