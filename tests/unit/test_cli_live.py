@@ -63,6 +63,40 @@ def test_every_stage_has_a_line_where_the_output_is_no_terminal() -> None:
     assert lines[-1] == "succeeded after 2 turns: on"
 
 
+def _told_of(*seen: tuple[int, bool | None, bool]) -> list[str]:
+    """The lines about effects, of a task whose turns are (number, screen changed since the one before, act done)."""
+    out = io.StringIO()
+    live = LiveTask(Console(file=out, width=100, highlight=False))
+    for turn, changed, done in seen:
+        live.see(Happening(_slot("planned", turn), PlannedStep(action=TAP, page="Settings", screen_changed=changed)))
+        live.see(Happening(_slot("event", turn), WorldEvent(action=TAP, success=done, page="Settings")))
+    return [line.strip() for line in out.getvalue().splitlines() if "no change" in line]
+
+
+def test_an_act_after_which_the_screen_is_the_same_is_told_so_with_the_next_turn() -> None:
+    assert _told_of((0, None, True), (1, True, True), (2, False, True), (3, False, True), (4, None, True)) == [
+        "turn 1: no change on the screen",
+        "turn 2: no change on the screen",
+    ]
+
+
+def test_an_act_that_failed_or_was_not_followed_is_not_told_to_have_changed_nothing() -> None:
+    assert _told_of((0, None, False), (1, False, True)) == []
+    assert _told_of((0, None, True), (2, False, True)) == []
+    assert _told_of((1, False, True)) == []
+
+
+def test_the_effect_of_the_last_act_is_told_before_the_task_is_finished() -> None:
+    out = io.StringIO()
+    live = LiveTask(Console(file=out, width=100, highlight=False))
+    *before, last, _ = _happenings()
+    for happening in before:
+        live.see(happening)
+    live.see(Happening(last.slot, PlannedStep(action=last.body.action, page="Settings", screen_changed=False)))
+    written = out.getvalue()
+    assert 0 < written.index("turn 0: no change on the screen") < written.index("finish_task")
+
+
 def test_a_stage_is_said_once_for_as_long_as_it_does_not_change() -> None:
     out = io.StringIO()
     live = LiveTask(Console(file=out, width=100))

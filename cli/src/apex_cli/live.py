@@ -20,13 +20,14 @@ from apex_schemas.task import TaskFinished, TaskStarted
 
 class LiveTask:
     """Prints each turn once, when its outcome is known, and in between what stage it is at: on a terminal in one line
-    that changes, else a line a stage."""
+    that changes, else a line a stage. What an act was not seen to change is known, and said, with the next turn."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._status: Status | None = None
         self._stage = ""
         self._plan_ms: int | None = None
+        self._done: TimelineStep | None = None
         self.end: TaskFinished | None = None
 
     def see(self, happening: Happening) -> None:
@@ -38,12 +39,14 @@ class LiveTask:
                 self.stage("turn 0: looking at the screen and deciding")
             case PlannedStep():
                 self._plan_ms = body.plan_ms
+                self._tell_effect(turn, body.screen_changed)
                 if tool_name(body.action) == "finish_task":  # its outcome is the end of the task
                     self._console.print(render.turn(step_of(turn, body)))
                 else:
                     self.stage(f"turn {turn}: {render.act(step_of(turn, body))}")
             case WorldEvent():
-                self._console.print(render.turn(msgspec.structs.replace(step_of(turn, body), plan_ms=self._plan_ms)))
+                self._done = msgspec.structs.replace(step_of(turn, body), plan_ms=self._plan_ms)
+                self._console.print(render.turn(self._done))
                 self._plan_ms = None
                 self.stage(f"turn {turn + 1}: looking at the screen and deciding")
             case TaskFinished():
@@ -52,6 +55,13 @@ class LiveTask:
                 self._console.print(ending(body))
             case _:
                 assert_never(body)
+
+    def _tell_effect(self, turn: int, changed: bool | None) -> None:
+        """What came of the act before, by what this turn has seen; nothing where that act was not followed."""
+        if self._done is None or self._done.turn != turn - 1:
+            return
+        for words, style in render.effect(msgspec.structs.replace(self._done, effect_seen=changed)):
+            self._console.print(styled("     ", (f"turn {turn - 1}: {words.removeprefix(', ')}", style)))
 
     def stage(self, text: str) -> None:
         """What is going on now; said once for as long as it does not change."""
