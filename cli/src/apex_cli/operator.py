@@ -12,9 +12,9 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from apex_bus.connection import Bus, connect
-from apex_bus.errors import BusError, NotPermitted, Unreachable
+from apex_bus.errors import BusError, NotPermitted, StoreFull, Unreachable
 from apex_cli.client import CONNECT_SECONDS, Client
-from apex_cli.errors import NotReachable
+from apex_cli.errors import NoRoom, NotReachable
 from apex_cli.place import Place, clone, find, running_stack
 from apex_schemas.subjects import Identity
 
@@ -44,7 +44,8 @@ def operator_place() -> Place:
 
 
 def run(work: Callable[[Operator], Awaitable[Result]]) -> Result:
-    """Connect as the operator, do the work, close. Raises NotReachable for everything that the bus finds wrong."""
+    """Connect as the operator, do the work, close. Raises NoRoom, or NotReachable for everything else that the bus finds
+    wrong."""
     place = operator_place()
 
     async def whole() -> Result:
@@ -65,5 +66,7 @@ def run(work: Callable[[Operator], Awaitable[Result]]) -> Result:
         raise NotReachable(_NEEDED, place.found) from error
     except Unreachable as error:
         raise NotReachable("no NATS server answers", place.found) from error
+    except StoreFull as error:
+        raise NoRoom(str(error).partition(";")[0], place.found) from error
     except (BusError, OSError) as error:
         raise NotReachable(f"{str(error).split(';')[0]},", place.found) from error
