@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import pytest_asyncio
@@ -10,12 +10,26 @@ from integration.conftest import Nats
 from integration.executor_rig import DEVICE, Rig, executor_rig, until
 
 from apex_bus.tasklog import Filled
+from apex_executor.outcomes import Outcome
 from apex_executor.session import server_of
-from apex_schemas import subjects
-from apex_schemas.actions import DescribeScreen, FinishTask, InputText, LaunchApp, Look, Swipe, Tap, TerminateApp
+from apex_executor.settings import ExecutorSettings
+from apex_executor.turns import Turns
+from apex_schemas import slots, subjects
+from apex_schemas.actions import (
+    DescribeScreen,
+    DeviceAction,
+    FinishTask,
+    InputText,
+    LaunchApp,
+    Look,
+    Swipe,
+    Tap,
+    TerminateApp,
+)
 from apex_schemas.geometry import Bounds, Point
 from apex_schemas.ids import new_attempt, new_task_id
 from apex_schemas.steps import ActIntent, Target
+from apex_schemas.task import TaskFinished, TaskRequest, TaskStarted
 
 AT = Point(x=270, y=600)
 SETTINGS = "com.android.settings"
@@ -119,6 +133,46 @@ async def test_executor_killed_before_acting_does_the_act_once_after_its_restart
     await rig.start()
     assert (await rig.event(task, 0)).success is True
     assert len(await rig.acts()) == 1
+
+
+class Untouchable:
+    """A device that says so when somebody acts on it."""
+
+    handle = None
+    acted = False
+
+    async def act(self, action: DeviceAction, target: Target | None) -> Outcome:
+        self.acted = True
+        return Outcome(success=True)
+
+    def held(self) -> bool:
+        return True
+
+    async def fence(self, session: str, server: str = "") -> bool:
+        return True
+
+    async def heal(self) -> None: ...
+
+    async def waits(self, turn: int | None, reason: str | None) -> None: ...
+
+    def packages(self, app: str, /) -> Sequence[str]:
+        return ()
+
+
+async def test_plan_on_a_scene_that_crossed_with_the_end_of_its_task_is_not_carried_out(rig: Rig) -> None:
+    """The fence of `acting` sees what came behind `planned`; this end came before the Scene that was decided on."""
+    task, actor = new_task_id(), Untouchable()
+    start = TaskStarted(
+        request=TaskRequest(goal="x", task=task), pool="any", request_sequence=1, request_digest="", started_at_ms=0
+    )
+    started = await rig.log.fill(slots.started(DEVICE, task), start, attempt=new_attempt())
+    assert isinstance(started, Filled)
+    end = TaskFinished(status="cancelled", turns=0, finished_at_ms=0, by="test", reason="cancelled by the client")
+    await rig.log.fill(slots.finished(DEVICE, task), end, attempt=new_attempt(), after=started.sequence)
+    planned = await rig.plan(task, 0, Tap(at=AT))
+    assert await Turns(rig.bus, rig.log, actor, ExecutorSettings()).take(planned)
+    assert not actor.acted
+    assert await rig.log.read(planned.slot.sibling("acting")) is None
 
 
 async def test_acting_of_a_lost_driver_is_never_repeated(rig: Rig) -> None:

@@ -106,6 +106,19 @@ class Tasks:
         async with self._device.one_at_a_time:
             return await self._turns.take(entry, cause=headers)
 
+    async def let_go_if_ended(self) -> None:
+        """The `finished` of the task in hand may have been met and acknowledged before we had it: a request that is
+        delivered again, read beside a replica that lags, is claimed once more. Nobody else would let it go."""
+        claim = self._lease.claim
+        try:
+            if claim is None or await self._log.ended(claim.task, device=self._alias) is None:
+                return
+            async with self._device.one_at_a_time:
+                pass  # what is in hand has its outcome written first
+            await self._free(claim.task)
+        except Transient as error:
+            log.info("%s looks again whether its task has ended: %s", self._alias, error)
+
     async def _free(self, task: str) -> None:
         """The device is done with a task; its trace gets its root.
 

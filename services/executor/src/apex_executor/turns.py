@@ -158,6 +158,8 @@ class Turns:
         if age_s > self._settings.plan_seconds and not fresh and await self._log.read(acting) is None:
             message = f"decided {age_s:.0f} s ago, on a screen that may have changed; nothing was done"
             return decide.event_of_refusal(step, "STALE_PLAN", message, session=self._session(), now_ms=_now_ms())
+        if await self._ended_before(acting):
+            return None
         allowed = (await self._log.started(slot.device, slot.task)).request.secrets
         intent = ActIntent(
             action=action,
@@ -179,6 +181,13 @@ class Turns:
                 return event
             case Taken(entry):
                 return await (self._moved_on(slot) if entry is None else self._unknown(slot, step, entry))
+
+    async def _ended_before(self, acting: Slot) -> bool:
+        """Whether the task has ended without this act begun. The fence tells of an end behind `planned`; one that came
+        right before the Scene is older than what the plan was fenced by, and a lagging replica hid it from the planner.
+        """
+        ended = await self._log.ended(acting.task, device=acting.device)
+        return ended is not None and await self._log.read(acting) is None
 
     async def _moved_on(self, slot: Slot) -> None:
         """The log has something behind `planned`: an end, or an event that somebody else wrote."""
