@@ -105,6 +105,7 @@ class Worker:
             await self._tasks.take_next()
             return
         await self._change(_PROBE_S)
+        await self._tasks.let_go_if_ended()
 
     async def _set_aside(self, failed: DeviceFailed) -> None:
         """Take no task for a while, longer each time in a row; `apex devices resume` ends the wait."""
