@@ -249,6 +249,9 @@ EXAMPLES: Final[dict[str, dict[str, msgspec.Struct]]] = {
             device="sim-1", platform="ios", state="quarantined", worker="w", epoch=1, pools=("sim-1", "lab", "ios"),
             session_age_s=61, paused=True, failures=3, retry_s=15,
         ),
+        "stale": DeviceStatus(
+            device="sim-1", platform="android", state="busy", worker="w", epoch=1, renewed_s=41, stale=True
+        ),
     },
     "DeviceControl": {
         "full": DeviceControl(action="pause", by="ada", reason="new screen"),

@@ -44,6 +44,7 @@ async def test_device_is_paused_shown_so_and_resumed(rig: Rig) -> None:
     listed = json.loads((await apex(rig, "devices", "--json")).out)
     assert listed[0]["state"] == "ready"
     assert "session_age_s" in listed[0]
+    assert listed[0]["renewed_s"] is not None
     assert (await apex(rig, "devices", "pause", DEVICE, "--reason", "new screen")).out == f"{DEVICE} is paused\n"
     await rig.state(DEVICE, "waiting", reason="paused by ada: new screen")
     assert "paused by ada: new screen" in (await apex(rig, "devices")).out

@@ -115,3 +115,15 @@ def test_tables_of_tasks_and_devices_print_in_a_narrow_terminal() -> None:
     device = DeviceStatus(device="sim-1", platform="android", state="ready", worker=ESCAPE, epoch=1, reason=ESCAPE)
     assert "\x1b" not in _printed(render.task_table([hostile]), width=60)
     assert "sim-1" in _printed(render.device_table([device]), width=60)
+
+
+def test_a_device_is_shown_with_when_its_driver_renewed_it_and_one_that_is_stale_with_what_to_look_for() -> None:
+    fresh = DeviceStatus(device="a", platform="android", state="ready", worker="w-1", epoch=1, renewed_s=2)
+    stale = DeviceStatus(device="b", platform="android", state="busy", worker="w-2", epoch=1, renewed_s=65, stale=True)
+    elsewhere = DeviceStatus(device="c", platform="android", state="elsewhere", worker="w-3", epoch=1)
+    lines = _printed(render.device_table([fresh, stale, elsewhere]), width=200).splitlines()
+    assert "w-1, 2 s ago" in lines[1]
+    assert "not renewed" not in lines[1]
+    assert "w-2, 1 min ago" in lines[2]
+    assert "its record was not renewed for 1 min" in lines[2]
+    assert "ago" not in lines[3]

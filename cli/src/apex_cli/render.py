@@ -184,7 +184,7 @@ def device_table(devices: Iterable[DeviceStatus]) -> Table:
             plain(
                 " ".join(pool for pool in status.pools if pool not in (status.device, status.platform, "any")) or "—"
             ),
-            plain(status.worker),
+            plain(status.worker) + ("" if status.renewed_s is None else f", {age(status.renewed_s)} ago"),
             Text(plain("; ".join(_hindrances(status)))),
         )
     return table
@@ -195,6 +195,8 @@ def _hindrances(status: DeviceStatus) -> Iterator[str]:
         yield status.reason
     if status.paused and "paused" not in (status.reason or ""):
         yield "paused"
+    if status.stale:
+        yield f"its record was not renewed for {age(status.renewed_s or 0)}: is NATS there, and has it room?"
     if status.retry_s is not None:
         yield f"failed {status.failures} times in a row, tried again in {status.retry_s} s"
 

@@ -73,7 +73,8 @@ class DeviceStatus(Wire, frozen=True, kw_only=True):
     """A device as `apex devices` shows it.
 
     `pools` are what it takes requests from, the first first. `retry_s` is how long until a device that is set aside is
-    tried again.
+    tried again. `renewed_s` is how long ago its driver last renewed its record; None where the one who answers does not
+    drive it. `stale`: that is too long ago to act on the phone, and others may take the device.
     """
 
     device: str
@@ -90,6 +91,8 @@ class DeviceStatus(Wire, frozen=True, kw_only=True):
     paused: bool = False
     failures: int = 0
     retry_s: int | None = None
+    renewed_s: int | None = None
+    stale: bool = False
 
 
 class DeviceControl(Wire, frozen=True, kw_only=True):

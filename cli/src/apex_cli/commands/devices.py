@@ -38,7 +38,8 @@ def devices(ctx: click.Context, as_json: bool) -> None:
     """The phones: state, session, which task each is on, who drives it. `pause` and `resume` one.
 
     States: ready, busy, waiting (paused, or the reason says for what), quarantined (set aside after failures and tried
-    again), unprovisioned (NATS does not know it yet), elsewhere (another executor has it).
+    again), unprovisioned (NATS does not know it yet), elsewhere (another executor has it). Behind its driver stands
+    when that last renewed the device's record; when it could not for long, others may take the device, which is said.
     """
     if ctx.invoked_subcommand is not None:
         return

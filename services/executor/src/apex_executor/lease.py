@@ -47,6 +47,10 @@ class Lease:
         """Whether nobody can have taken the device yet, with a margin: it lapses with time, no answer is needed."""
         return time.monotonic() < self._renewed_at + self._lease_s - min(_MARGIN_S, self._lease_s / 4)
 
+    def renewed_s(self) -> int | None:
+        """How long ago we sent what last renewed the record, in seconds. None where it is not ours."""
+        return round(time.monotonic() - self._renewed_at) if self._renewed_at else None
+
     async def acquire(self) -> DeviceRecord | None:
         """Wait until the device is ours. Returns the record as its last driver left it, claim and session included;
         both are kept in ours, so that a crash from here on loses neither."""

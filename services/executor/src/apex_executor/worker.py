@@ -175,6 +175,8 @@ class Worker:
             paused=record.paused is not None,
             failures=record.failures,
             retry_s=max(0, round(self._retry_at - time.monotonic())) if aside else None,
+            renewed_s=self._lease.renewed_s() if self.driving else None,
+            stale=self.driving and not self._lease.held(),
         )
 
 
