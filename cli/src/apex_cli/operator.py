@@ -44,8 +44,7 @@ def operator_place() -> Place:
 
 
 def run(work: Callable[[Operator], Awaitable[Result]]) -> Result:
-    """Connect as the operator, do the work, close. Raises NoRoom, or NotReachable for everything else that the bus finds
-    wrong."""
+    """Connect as the operator, do the work, close. Raises NoRoom, or NotReachable for whatever else the bus finds."""
     place = operator_place()
 
     async def whole() -> Result:
