@@ -194,7 +194,30 @@ async def test_two_perceptions_fill_each_scene_once(stage: Stage) -> None:
         await until(lambda: _true(stage.nothing_more()))
 
 
-async def test_nothing_is_seen_after_the_end_or_once_the_device_is_on_another_task(stage: Stage) -> None:
+async def test_a_record_that_a_lagging_replica_tells_is_read_again_and_then_the_phone_is_seen(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the claim of the task, which is older than its first message, had not come to whoever is read from."""
+    monkeypatch.setattr("apex_perception.service._LAG_S", 60.0)
+    task = new_task_id()
+    session = await stage.session()
+    await stage.hold(None, session)
+    async with stage.perception():
+        await stage.begin(task)
+
+        async def came_again() -> bool | None:
+            info = await stage.bus.api("CONSUMER.INFO.TASKS.PERCEPTION")
+            return True if info["num_redelivered"] else None
+
+        await until(came_again)
+        await stage.hold(task, session)
+        assert await stage.scene(task, 0)
+
+
+async def test_nothing_is_seen_after_the_end_or_once_the_device_is_on_another_task(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apex_perception.service._LAG_S", 1.0)
     ended, moved = new_task_id(), new_task_id()
     await stage.hold(moved, await stage.session())
     await stage.begin(ended)

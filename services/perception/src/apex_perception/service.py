@@ -1,13 +1,15 @@
 """Perception's handler: a task has started or something was done, and the next `scene` slot is filled.
 
 Consumes `started` and `event`; reads `scene`, `finished` and the device's record; emits the picture to SHOTS, then
-`scene`; ends a task by `finished` when its phone cannot be seen for too long. It keeps open connections, no state.
+`scene`; ends a task by `finished` when its phone cannot be seen for too long. It keeps open connections, and no
+state but since when a phone could not be seen.
 """
 
 import asyncio
 import hashlib
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Final
@@ -42,6 +44,9 @@ log = logging.getLogger(__name__)
 STAGE: Final = "perception"
 _TRIES: Final = 3
 _AGAIN_S: Final = 1.0
+_LAG_S: Final = 5.0
+"""How long a record may be one that a lagging replica tells: the claim of a task is as new as its first message."""
+_WATCHED: Final = 10_000
 
 Attach = Callable[[SessionHandle, float], Phone]
 
@@ -53,9 +58,11 @@ class PerceptionService:
         self, bus: Bus, tasks: TaskLog, settings: PerceptionSettings, attach: Attach, threads: Executor
     ) -> None:
         self._bus, self._tasks, self._settings, self._threads = bus, tasks, settings, threads
+        self._unseen: OrderedDict[Slot, float] = OrderedDict()
         self._phones = Phones(lambda handle: attach(handle, settings.request_seconds), threads)
 
     async def handle(self, delivery: Delivery) -> Verdict:
+        begun = time.monotonic()
         slot, cause = _decode(delivery)
         assert slot.turn is not None
         turn = next_turn(cause, slot.turn)
@@ -77,12 +84,13 @@ class PerceptionService:
                 scene = await self._observe(wanted, cause, record, before, typed)
             except (PhoneError, NothingToSee) as error:
                 mark_failed(current, type(error).__name__, str(error))
-                return await self._without_scene(delivery, wanted, error)
+                return await self._without_scene(delivery, wanted, error, begun)
             except TooLarge as error:
                 mark_failed(current, type(error).__name__, str(error))
                 return await self._failed(delivery, wanted, error)
+            self._unseen.pop(wanted, None)
             if scene is None:
-                return Done()
+                return Done() if delivery.age_s > _LAG_S else Later(_AGAIN_S)
             current.set_attribute("apex.page", scene.page)
             current.set_attribute("apex.page.elements", len(scene.elements))
             current.set_attribute("apex.settled", scene.settled)
@@ -184,9 +192,17 @@ class PerceptionService:
         body = None if stored is None else envelope.decode(stored.data).body
         return body if isinstance(body, DeviceRecord) else None
 
-    async def _without_scene(self, delivery: Delivery, wanted: Slot, error: PhoneError | NothingToSee) -> Verdict:
-        """Try again later, until the phone could not be seen for too long; then the task has failed."""
-        if delivery.age_s < self._settings.give_up_seconds:
+    async def _without_scene(
+        self, delivery: Delivery, wanted: Slot, error: PhoneError | NothingToSee, begun: float
+    ) -> Verdict:
+        """Try again later, until the phone could not be seen for too long; then the task has failed.
+
+        It counts from the first look that failed here: while nobody looked, the phone was not to blame.
+        """
+        first = self._unseen.setdefault(wanted, begun)
+        while len(self._unseen) > _WATCHED:
+            self._unseen.popitem(last=False)
+        if time.monotonic() - first < self._settings.give_up_seconds:
             log.warning("%s cannot be seen, trying again: %s", wanted.device, error)
             return Later(_AGAIN_S)
         return await self._failed(delivery, wanted, error)
