@@ -58,6 +58,7 @@ class Device:
             stale = self.used and not self._settings.reuse_session
             if stale or not await self._session.alive():
                 await self._reopen()
+            await self._name()
             self.used = False
 
     async def open(self) -> None:
@@ -65,6 +66,7 @@ class Device:
         async with self.one_at_a_time:
             if self._session.handle is None or not await self._session.alive():
                 await self._reopen()
+            await self._name()
             self.usable.set()
 
     async def end(self) -> None:
@@ -91,6 +93,13 @@ class Device:
         handle = await self._session.open()
         await self.lease.update(session=handle)
 
+    async def _name(self) -> None:
+        """See that the record names the session that is held, which is where perception finds it: the device may have
+        been lost, or its log away, when the session was opened."""
+        handle = self._session.handle
+        if handle is not None and self.lease.record.session != handle:
+            await self.lease.update(session=handle)
+
     async def heal(self) -> None:
         try:
             await self._reopen()
@@ -104,6 +113,7 @@ class Device:
         async with self.one_at_a_time:
             handle = self._session.handle
             if handle is not None and (handle.id != dead or await self._session.alive()):
+                await self._name()
                 return SessionReply(session=handle)
             await self.heal()
             if self._session.handle is None:
