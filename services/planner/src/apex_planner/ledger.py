@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -21,6 +22,7 @@ from apex_schemas.steps import DecisionKey
 log = logging.getLogger(__name__)
 
 CLAIM_SECONDS: Final = 15.0
+_REMEMBERED: Final = 32
 _RENEW_AGAIN_S: Final = 0.5
 _RECORD_AGAIN_S: Final = 0.25
 _TRIES_BEFORE_SAID: Final = 100
@@ -32,12 +34,15 @@ class BusLedger:
     def __init__(self, bus: Bus, *, claim_s: float = CLAIM_SECONDS) -> None:
         self._bus, self._claim_s = bus, claim_s
         self._held: set[str] = set()
+        self._ours: OrderedDict[DecisionKey, DecisionRecord] = OrderedDict()
 
     @property
     def worker(self) -> str:
         return self._bus.worker
 
     async def recorded(self, key: DecisionKey) -> DecisionRecord | None:
+        if (ours := self._ours.get(key)) is not None:
+            return ours  # a replica may not have it yet, and its claim is free for our next handler
         subject = subjects.decision(key.task, key.turn, key.call)
         stored = await self._bus.get("DECISIONS", subject)
         if stored is None:
@@ -121,12 +126,17 @@ class BusLedger:
         tries = 0
         while True:
             try:
-                return await self._stored(record, subject, data, headers)
+                stored = await self._stored(record, subject, data, headers)
             except Transient as error:
                 if tries % _TRIES_BEFORE_SAID == 0:
                     log.warning("the answer of turn %d waits for its record: %s", key.turn, error)
                 tries += 1
                 await asyncio.sleep(_RECORD_AGAIN_S)
+            else:
+                self._ours[key] = stored
+                while len(self._ours) > _REMEMBERED:
+                    self._ours.popitem(last=False)
+                return stored
 
     async def _stored(
         self, record: DecisionRecord, subject: str, data: bytes, headers: dict[str, str]
