@@ -202,7 +202,7 @@ async def test_request_to_a_pool_that_nobody_serves_is_ended_and_says_so(tmp_pat
     async with nats_server(tmp_path / "nats") as server, connected(server.url) as bus:
         await provision(bus, DEVICES, store_mib=512)
         watch, task = Watch(bus, TaskLog(bus), ExecutorSettings()), new_task_id()
-        with mock.patch("apex_executor.watch._UNKNOWN_POOL_S", 0.3), mock.patch("apex_executor.watch._LOOK_S", 0.2):
+        with mock.patch("apex_executor.watch._UNKNOWN_POOL_S", 0.3), mock.patch("apex_executor.queue._LOOK_S", 0.2):
             async with running(consume(bus, intake, watch.on_request)):
                 await bus.publish(subjects.request("pixle"), json.dumps({"goal": "g", "task": task}).encode())
                 end = await until(lambda: watch._log.ended(task), what="the end")
