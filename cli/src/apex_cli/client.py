@@ -122,18 +122,23 @@ class Client:
         return Timeline(summary=page.summary, steps=tuple(steps))
 
     async def waiting(self) -> WaitingRequests | None:
-        """The requests that wait for a device, as far as the executors together know; each once, the oldest first.
-        None where no executor answers."""
+        """The requests that wait for a device, as far as the executors together know; each once, the oldest first, and
+        without a gap. None where no executor answers."""
         try:
             answers = await self._answers(subjects.QUERY_QUEUE, WaitingRequests)
         except NotReachable:
             return None
         if not answers:
             return None
-        found = {waiting.task: waiting for answer in answers for waiting in answer.waiting}
+        # Behind the last one that an executor tells of more, only others' are known, and not all of them.
+        last = min((each.waiting[-1].sequence for each in answers if each.omitted and each.waiting), default=None)
+        told = [[one for one in each.waiting if last is None or one.sequence <= last] for each in answers]
+        found = {waiting.task: waiting for each in told for waiting in each}
         return WaitingRequests(
             waiting=tuple(sorted(found.values(), key=lambda waiting: waiting.sequence)),
-            omitted=max(answer.omitted for answer in answers),
+            omitted=max(
+                answer.omitted + len(answer.waiting) - len(each) for answer, each in zip(answers, told, strict=True)
+            ),
             complete=all(answer.complete for answer in answers),
         )
 
