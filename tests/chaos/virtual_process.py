@@ -44,7 +44,6 @@ class Life:
         self.paused_until = 0.0
 
     def begin(self, start: Callable[["Life"], list[Any]]) -> None:
-        self.world.lives.append(self)
         self.world.log.clock.create_task(self._live(start))
         self._some_time(self.world.faults.crash_every_s, self.crash)
         self._some_time(self.world.faults.pause_every_s, self._pauses)
@@ -88,8 +87,8 @@ class Life:
                     self.pause()
         while not self.dead and log.now < self.paused_until:
             await log.clock.nap(self.paused_until - log.now)
-        if self.dead:
-            await world.log.clock.create_future()
+        if self.dead or world.over:
+            await world.log.clock.create_future()  # for ever: to return from no call is to be dead
 
     def crash(self) -> None:
         """As SIGKILL: what this life does next never happens. After a while another begins."""

@@ -59,7 +59,7 @@ class World:
         self.reconnects: list[Callable[[], None]] = []
         self.crashes = self.pauses = self.sessions = self.server_crashes = 0
         self.ended_s, self.free = 0.0, False
-        self.lives: list[Life] = []
+        self.over = False
 
     async def run(self) -> None:
         """Until every task has ended and every device is free, or nothing more is to be hoped for."""
@@ -79,8 +79,7 @@ class World:
         while not (self._all_ended() and self._all_free()) and self.log.now < HANG_S:
             await self.log.clock.nap(1)
         self.ended_s, self.free = self.log.now, self._all_free()
-        for life in self.lives:
-            life.dead = True
+        self.over = True
 
     def _all_ended(self) -> bool:
         return len(self.log.ended) >= len(self.numbers)
