@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 CLAIM_SECONDS: Final = 15.0
 _REMEMBERED: Final = 32
 _RENEW_AGAIN_S: Final = 0.5
+_RENEW_TRY_S: Final = 1.0
 _RECORD_AGAIN_S: Final = 0.25
 _TRIES_BEFORE_SAID: Final = 100
 
@@ -96,11 +97,12 @@ class BusLedger:
         while True:
             await asyncio.sleep(pause_s)
             try:
-                renewed = await record.write(body, attempt=new_attempt(), last=sequence, ttl_s=self._claim_s)
-                if renewed is None:  # expired, or renewed by a try of ours that had no answer
-                    renewed = await self._take(record, body)
-            except Transient as error:
-                log.warning("%s was not renewed: %s", record.subject, error)
+                async with asyncio.timeout(max(_RENEW_TRY_S, self._claim_s / 6)):  # else one try may outlast the claim
+                    renewed = await record.write(body, attempt=new_attempt(), last=sequence, ttl_s=self._claim_s)
+                    if renewed is None:  # expired, or renewed by a try of ours that had no answer
+                        renewed = await self._take(record, body)
+            except (Transient, TimeoutError) as error:
+                log.warning("%s was not renewed: %s", record.subject, str(error) or type(error).__name__)
                 pause_s = min(_RENEW_AGAIN_S, self._claim_s / 3)
                 continue
             if renewed is None:
