@@ -21,6 +21,7 @@ from chaos.virtual_whole import AnyOf, Then, Transport, WholeWorld, whole
 Pair = tuple[str, str]
 SEED = 3
 SEVERAL = 300
+TROUBLED = 40
 MOST_GAPS = {"executor-1": 170, "perception-1": 90, "planner-1": 90, "endpoint-1": 60}
 PROCESSES = tuple(MOST_GAPS)
 
@@ -180,6 +181,20 @@ def test_task_comes_to_its_right_end_when_two_to_four_gaps_are_struck_anywhere(t
         assert paid_again(world) <= (1 if then == "server" else names.count("endpoint-1")), where
         struck[world.crashes + world.pauses + world.server_crashes] += 1
     assert sum(n for times, n in struck.items() if times > 1) > SEVERAL / 3, struck
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("transport", ["cloud-proxy", "direct"])
+def test_task_comes_to_its_right_end_whatever_is_lost_repeated_late_killed_and_paused(transport: Transport) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(TROUBLED):
+        with whole():
+            world = WholeWorld(seed, Faults(), copies=1 + seed % 2, transport=transport)
+            virtual_clock.run(world.run())
+        assert not account(world), f"seed {seed}: {account(world)}"
+        seen.update(crashes=world.crashes, pauses=world.pauses, server=world.server_crashes)
+    assert min(seen.values()) > TROUBLED, seen
 
 
 Broken = Callable[[], AbstractContextManager[None]]

@@ -28,7 +28,9 @@ def paid_again(world: WholeWorld) -> int:
 def account(world: WholeWorld) -> list[str]:
     """What is wrong, a sentence for each."""
     by_subject = {each.subject: each for each in world.log.stored}
-    found = [*wrong(world), *_scenes(world, by_subject), *_decisions(world, by_subject)]
+    # Who may pay again is told more closely by the walk, which knows the gap.
+    found = [each for each in wrong(world) if " was paid " not in each]
+    found += [*_scenes(world, by_subject), *_decisions(world, by_subject)]
     found += [
         f"{each.subject}: a message was given up" for each in world.log.stored if each.subject.startswith("dead.")
     ]
