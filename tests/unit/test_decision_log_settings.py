@@ -24,7 +24,11 @@ def test_the_url_is_taken_from_the_variable_or_from_the_file_that_it_names(tmp_p
         ({"DECISION_LOG_DATABASE_URL": " "}, "DECISION_LOG_DATABASE_URL", "must be set"),
         ({"DECISION_LOG_DATABASE_URL": "mysql://u:hunter2@db/x"}, "DECISION_LOG_DATABASE_URL", "postgresql://"),
         ({"DECISION_LOG_DATABASE_URL": "postgresql://[hunter2"}, "DECISION_LOG_DATABASE_URL", "postgresql://"),
-        ({"DECISION_LOG_DATABASE_URL_FILE": "/no/such"}, "DECISION_LOG_DATABASE_URL_FILE", "cannot be read: No such file"),
+        (
+            {"DECISION_LOG_DATABASE_URL_FILE": "/no/such"},
+            "DECISION_LOG_DATABASE_URL_FILE",
+            "cannot be read: No such file",
+        ),
         (
             {"DECISION_LOG_DATABASE_URL": URL, "DECISION_LOG_DATABASE_URL_FILE": "/no/such"},
             "DECISION_LOG_DATABASE_URL",
