@@ -100,12 +100,15 @@ async def test_full_log_refuses_new_slots_keeps_the_old_and_goes_on_once_there_i
             await fill_up()
         assert full.value.stream == "TASKS"
         assert len(filled) > 10
+        assert bus.trouble is not None, "health turns red"
+        assert "stream TASKS is full" in bus.trouble
         for again in (filled[0], filled[-1]):  # an own write is known as such on a full stream too
             body = start(again)
             assert isinstance(await log.fill(started("pixel", again), body, attempt="a"), Filled)
         roomy = {**_config("TASKS"), "max_bytes": 64 * 2**20}
         assert "error" not in await bus.api("STREAM.UPDATE.TASKS", json.dumps(roomy).encode())
         assert isinstance(await log.fill(started("pixel", task), start(task), attempt="a"), Filled)
+        assert bus.trouble is None
         for each in filled:
             assert await log.read(started("pixel", each)) is not None
 

@@ -8,6 +8,7 @@ import re
 import secrets
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -43,6 +44,9 @@ _STREAM_FULL: Final = 10077
 FULL: Final = (10002, 10023, 10047, _STREAM_FULL)
 """Error codes of a store that takes no message; 10077 that it has none to spare for this subject is a refusal, the
 others speak of the whole server."""
+
+_FULL_SECONDS: Final = 30.0
+"""For so long a store that was full counts as being so; what waits for it tries several times as often."""
 
 MAX_PUBLISH_BYTES: Final = 7 * 1024 * 1024
 _HEADER_ROOM: Final = 16 * 1024
@@ -109,6 +113,7 @@ class Bus:
         self.clock = ServerClock()
         self.fatal = fatal
         self._woken: list[Callable[[], None]] = []
+        self._full: dict[str, tuple[float, StoreFull]] = {}
 
     def on_reconnect(self, wake: Callable[[], None]) -> None:
         """Call `wake` whenever the connection is there again: requests made before are lost."""
@@ -124,6 +129,14 @@ class Bus:
     @property
     def connected(self) -> bool:
         return self.client.is_connected
+
+    @property
+    def trouble(self) -> str | None:
+        """What keeps the work from going on, for who looks at this process's health: None while nothing does."""
+        if not self.connected:
+            return "disconnected"
+        since = time.monotonic() - _FULL_SECONDS
+        return next((str(full) for seen_at, full in self._full.values() if seen_at > since), None)
 
     async def publish(
         self, subject: str, data: bytes, *, headers: dict[str, str] | None = None, timeout_s: float = 5.0
@@ -144,8 +157,11 @@ class Bus:
         if ack.error is not None:
             if ack.error.err_code in FULL and "per subject" not in ack.error.description:
                 whole = ack.error.err_code != _STREAM_FULL
-                raise StoreFull(ack.stream or subject, ack.error.description, whole=whole)
+                full = StoreFull(ack.stream or subject, ack.error.description, whole=whole)
+                self._full[full.stream] = time.monotonic(), full
+                raise full
             raise Refused(subject, ack.error.err_code, ack.error.description)
+        self._full.pop(ack.stream, None)
         return ack.seq
 
     def _unacknowledged(self, subject: str, error: Exception, timeout_s: float) -> str:

@@ -154,7 +154,7 @@ async def _beat(bus: Bus) -> None:
     try:
         while True:
             try:
-                health.beat(file, healthy=bus.connected)
+                health.beat(file, bus.trouble)
             except OSError as error:
                 log.warning("%s cannot be written, so that the health check fails: %s", file, error.strerror)
             await asyncio.sleep(health.BEAT_SECONDS)
