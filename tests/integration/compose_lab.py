@@ -15,11 +15,13 @@ FILES = ("docker-compose.yml", "deploy/compose.ci.yml")
 
 @dataclass(frozen=True, kw_only=True)
 class Lab:
-    """`command` runs Compose and returns what it prints; it fails with what it printed when Compose fails."""
+    """`command` runs Compose and returns what it prints; it fails with what it printed when Compose fails.
+    `settings` stand for a .env."""
 
     project: str = field(default_factory=lambda: f"apex-test-{secrets.token_hex(3)}")
     nats_port: int = field(default_factory=free_port)
     phones_port: int = field(default_factory=free_port)
+    settings: dict[str, str] = field(default_factory=dict)
 
     def command(self, *arguments: str, timeout_s: float = 120) -> str:
         files = [part for name in FILES for part in ("-f", str(ROOT / name))]
@@ -66,10 +68,10 @@ class Lab:
         return [line for kind in kinds for line in _docker(*kind, *mine).splitlines()]
 
     def _environment(self) -> dict[str, str]:
-        """As without a .env, but for the ports and the trace viewer that is left out."""
+        """As with a .env of the settings, the ports, and no trace viewer."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "DOCKER_HOST") if name in os.environ}
         ports = {"APEX_NATS_PORT": str(self.nats_port), "APEX_PHONES_PORT": str(self.phones_port)}
-        return {**kept, **ports, "APEX_OTLP_ENDPOINT": ""}
+        return {**kept, **ports, "APEX_OTLP_ENDPOINT": "", **self.settings}
 
 
 def _docker(*arguments: str) -> str:

@@ -8,6 +8,7 @@ import json
 import re
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import components
@@ -158,6 +159,19 @@ async def test_starting_again_changes_nothing_and_another_task_runs(lab: Lab) ->
     lab.up()
     assert lab.sql("select count(*) from tasks") == before
     end = await run_task(lab, "Turn on Wi-Fi and report the network name")
+    assert end.status == "succeeded"
+
+
+async def test_more_room_is_had_by_starting_again_and_what_was_stored_is_still_there(lab: Lab) -> None:
+    before = lab.sql("select count(*) from tasks")
+    larger = replace(lab, settings={"APEX_STORE_MIB": "15232"})
+    larger.up()
+    assert "stream TASKS may now have" in larger.command("logs", "--no-log-prefix", "provision")
+    may_keep = re.search(r"max_file\W+(\d+)", larger.inside("nats", "cat", "/configuration/nats-server.conf"))
+    assert may_keep is not None
+    assert int(may_keep[1]) >= 15_232 * 2**20
+    assert larger.sql("select count(*) from tasks") == before
+    end = await run_task(larger, "Turn off Wi-Fi")
     assert end.status == "succeeded"
 
 
