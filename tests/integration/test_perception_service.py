@@ -17,10 +17,12 @@ from appium.options.common.base import AppiumOptions
 
 from apex_bus import connection
 from apex_bus.connection import Bus, connect
-from apex_bus.consume import consume
+from apex_bus.consume import Later, consume
+from apex_bus.delivery import Delivery
 from apex_bus.micro import Endpoint
 from apex_bus.micro import serve as serve_micro
 from apex_bus.provision import provision
+from apex_bus.pull import Pull
 from apex_bus.records import Record
 from apex_bus.settings import BusSettings
 from apex_bus.tasklog import Filled, TaskLog
@@ -320,6 +322,26 @@ async def test_a_task_whose_phone_cannot_be_seen_for_too_long_fails_with_its_sta
     assert isinstance(end, TaskFinished)
     assert (end.status, end.stage, end.turns, end.goal) == ("failed", "perception", 0, "g")
     assert "did not answer" in (end.failure_reason or "")
+
+
+async def test_time_in_which_nobody_looked_does_not_count_against_the_phone(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after nats-server was away, or the process asleep, for longer than a phone may be unseen."""
+    task = new_task_id()
+    await stage.hold(task, SessionHandle(id="gone", url="http://127.0.0.1:9"))
+    settings = PerceptionSettings(give_up_seconds=60.0, request_seconds=1.0, heal_seconds=0.5)
+    service = PerceptionService(stage.bus, TaskLog(stage.bus), settings, attach, stage.threads)
+    await stage.begin(task)
+    async with Pull(stage.bus, CONSUMER) as pull:
+        message = await pull.next(10)
+    assert message is not None
+    delivery, monotonic = Delivery(stage.bus, message), time.monotonic
+    assert isinstance(await service.handle(delivery), Later)
+    for away_s in (1_000, 2_000):
+        monkeypatch.setattr(time, "monotonic", lambda away_s=away_s: monotonic() + away_s)
+        assert isinstance(await service.handle(delivery), Later)
+    assert await stage.log.ended(task) is None
 
 
 async def test_the_composed_service_answers_pings_and_takes_the_planners_screenshot_mode(stage: Stage) -> None:

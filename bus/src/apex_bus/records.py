@@ -3,6 +3,7 @@
 from apex_bus.connection import FENCE_REFUSALS, Bus, Refused, Stored
 from apex_bus.errors import LogUnavailable
 from apex_schemas import envelope
+from apex_schemas.errors import WireError
 from apex_schemas.structs import Wire
 
 
@@ -40,8 +41,17 @@ class Record:
         except LogUnavailable as error:
             unanswered = error  # it may have been stored all the same
         stored = await self.read()
-        if stored is not None and envelope.decode(stored.data).attempt == attempt:
+        if stored is not None and _attempt(stored) == attempt:
             return stored.sequence
         if unanswered is not None and (stored.sequence if stored else 0) == last:
             raise unanswered
+        return None
+
+
+def _attempt(stored: Stored) -> str | None:
+    """Whose write a record is. None where it is nobody's: the server stores its acknowledgement there for any client
+    that names this subject as the place for it."""
+    try:
+        return envelope.decode(stored.data).attempt
+    except WireError:
         return None

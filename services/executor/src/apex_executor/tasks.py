@@ -20,7 +20,7 @@ from apex_executor.settings import ExecutorSettings
 from apex_executor.turns import Turns
 from apex_schemas.actions import TerminateApp
 from apex_schemas.devices import Claim
-from apex_schemas.errors import WireError
+from apex_schemas.errors import LogTorn, WireError
 from apex_schemas.task import TaskFinished, TaskStarted
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,10 @@ class Tasks:
         ended = await self._log.ended(task, device=self._alias)
         if ended is None:
             raise Transient(f"the end of task {task} cannot be read yet", delay_s=0.2)
-        started = await self._log.started_entry(self._alias, task)
+        try:
+            started = await self._log.started_entry(self._alias, task)
+        except LogTorn as error:  # a replica has its end already, and not yet its beginning
+            raise Transient(f"the beginning of task {task} cannot be read yet", delay_s=0.2) from error
         await self._tidy(started.body)
         finished: TaskFinished = ended.body
         await self._root(claim, started.timestamp_ns, ended.timestamp_ns, finished)

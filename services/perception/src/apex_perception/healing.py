@@ -37,6 +37,7 @@ async def heal(
         await asked
     finally:
         asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
 
 
 async def _ask(bus: Bus, device: str, dead: SessionHandle, within_s: float) -> None:

@@ -19,6 +19,7 @@ from msgspec import structs
 from apex_bus import metrics
 from apex_bus.connection import Bus
 from apex_bus.consume import Delivery, Done, Later, Verdict
+from apex_bus.errors import Transient
 from apex_bus.tasklog import TaskLog
 from apex_bus.tracing import mark_failed, span
 from apex_perception import marks, picture, redaction
@@ -31,7 +32,7 @@ from apex_perception.settings import PerceptionSettings
 from apex_perception.settle import Observation, Observer
 from apex_schemas import envelope, subjects
 from apex_schemas.devices import DeviceRecord, SessionHandle
-from apex_schemas.errors import SubjectMismatch, TooLarge
+from apex_schemas.errors import SubjectMismatch, TooLarge, WireError
 from apex_schemas.geometry import Size
 from apex_schemas.ids import new_attempt
 from apex_schemas.scene import Scene, ScreenshotRef
@@ -45,6 +46,7 @@ STAGE: Final = "perception"
 _TRIES: Final = 3
 _AGAIN_S: Final = 1.0
 _LAG_S: Final = 5.0
+_GAP_S: Final = 15.0
 """How long a record may be one that a lagging replica tells: the claim of a task is as new as its first message."""
 _WATCHED: Final = 10_000
 
@@ -58,11 +60,11 @@ class PerceptionService:
         self, bus: Bus, tasks: TaskLog, settings: PerceptionSettings, attach: Attach, threads: Executor
     ) -> None:
         self._bus, self._tasks, self._settings, self._threads = bus, tasks, settings, threads
-        self._unseen: OrderedDict[Slot, float] = OrderedDict()
+        self._unseen: OrderedDict[Slot, tuple[float, float]] = OrderedDict()  # for how long, and when last
         self._phones = Phones(lambda handle: attach(handle, settings.request_seconds), threads)
 
     async def handle(self, delivery: Delivery) -> Verdict:
-        begun = time.monotonic()
+        begun, age_s = time.monotonic(), delivery.age_s
         slot, cause = _decode(delivery)
         assert slot.turn is not None
         turn = next_turn(cause, slot.turn)
@@ -90,7 +92,7 @@ class PerceptionService:
                 return await self._failed(delivery, wanted, error)
             self._unseen.pop(wanted, None)
             if scene is None:
-                return Done() if delivery.age_s > _LAG_S else Later(_AGAIN_S)
+                return Done() if age_s > _LAG_S else Later(_AGAIN_S)
             current.set_attribute("apex.page", scene.page)
             current.set_attribute("apex.page.elements", len(scene.elements))
             current.set_attribute("apex.settled", scene.settled)
@@ -188,21 +190,34 @@ class PerceptionService:
         return structs.replace(seen.scene, screenshot=reference)
 
     async def _record(self, device: str) -> DeviceRecord | None:
-        stored = await self._bus.get("DEVICES", subjects.device(device))
-        body = None if stored is None else envelope.decode(stored.data).body
-        return body if isinstance(body, DeviceRecord) else None
+        """Raises Transient when it cannot be read: the server writes over it for any client that names its subject as
+        the place for an acknowledgement, and its driver writes it again."""
+        subject = subjects.device(device)
+        stored = await self._bus.get("DEVICES", subject)
+        if stored is None:
+            return None
+        try:
+            message = envelope.decode(stored.data)
+            envelope.check_subject(message, subject, task=None, device=device, turn=None)
+        except WireError as error:
+            raise Transient(f"the record of {device} is not believed: {error}", delay_s=_AGAIN_S) from error
+        return message.body if isinstance(message.body, DeviceRecord) else None
 
     async def _without_scene(
         self, delivery: Delivery, wanted: Slot, error: PhoneError | NothingToSee, begun: float
     ) -> Verdict:
         """Try again later, until the phone could not be seen for too long; then the task has failed.
 
-        It counts from the first look that failed here: while nobody looked, the phone was not to blame.
+        What counts is the time in which it was looked at here, with usual pauses: while nobody looked, the phone was
+        not to blame.
         """
-        first = self._unseen.setdefault(wanted, begun)
+        now = time.monotonic()
+        unseen_s, last = self._unseen.pop(wanted, (0.0, begun))
+        unseen_s += min(begun - last, _GAP_S) + now - begun
+        self._unseen[wanted] = unseen_s, now
         while len(self._unseen) > _WATCHED:
             self._unseen.popitem(last=False)
-        if time.monotonic() - first < self._settings.give_up_seconds:
+        if unseen_s < self._settings.give_up_seconds:
             log.warning("%s cannot be seen, trying again: %s", wanted.device, error)
             return Later(_AGAIN_S)
         return await self._failed(delivery, wanted, error)

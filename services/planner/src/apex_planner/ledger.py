@@ -9,13 +9,13 @@ from typing import Final
 
 from msgspec import structs
 
-from apex_bus.connection import FENCE_REFUSALS, Bus, Refused
+from apex_bus.connection import FENCE_REFUSALS, Bus, Refused, Stored
 from apex_bus.errors import LogUnavailable, Transient
 from apex_bus.records import Record
 from apex_bus.tracing import headers as trace_headers
 from apex_schemas import envelope, subjects
 from apex_schemas.decision import DecisionFault, DecisionRecord, PlannerClaim
-from apex_schemas.errors import TooLarge, Undecodable
+from apex_schemas.errors import TooLarge, Undecodable, WireError
 from apex_schemas.ids import new_attempt
 from apex_schemas.steps import DecisionKey
 
@@ -85,30 +85,49 @@ class BusLedger:
         stored = await record.read()
         if stored is None:
             return None  # it has just expired: asked for again soon
-        holder = envelope.decode(stored.data).body
-        if isinstance(holder, PlannerClaim) and holder.call >= body.call and holder.worker != body.worker:
+        return await self._take_over(record, body, stored)
+
+    async def _take_over(self, record: Record, body: PlannerClaim, stored: Stored) -> int | None:
+        """A claim of our own, of an earlier call, or of nobody."""
+        holder = _holder(stored)
+        if holder is not None and holder.call >= body.call and holder.worker != body.worker:
             return None
         return await record.write(body, attempt=new_attempt(), last=stored.sequence, ttl_s=self._claim_s)
 
     async def _renew(self, record: Record, body: PlannerClaim, sequence: int) -> None:
         """Until cancelled; soon again when nothing could be known. A claim that another has taken is not fought for:
         the record, written once, settles who paid."""
+        loop = asyncio.get_running_loop()
+        known: int | None = sequence  # None: a try had no answer, and may have been stored
         pause_s = self._claim_s / 3
+        runs_out = loop.time() + self._claim_s
         while True:
             await asyncio.sleep(pause_s)
+            sent_at = loop.time()
             try:
-                async with asyncio.timeout(max(_RENEW_TRY_S, self._claim_s / 6)):  # else one try may outlast the claim
-                    renewed = await record.write(body, attempt=new_attempt(), last=sequence, ttl_s=self._claim_s)
-                    if renewed is None:  # expired, or renewed by a try of ours that had no answer
-                        renewed = await self._take(record, body)
+                async with asyncio.timeout(max(_RENEW_TRY_S, (runs_out - sent_at) / 2)):  # else one may outlast it
+                    if known is not None:
+                        known = await record.write(body, attempt=new_attempt(), last=known, ttl_s=self._claim_s)
+                    if known is None:
+                        known = await self._take_again(record, body)
             except (Transient, TimeoutError) as error:
                 log.warning("%s was not renewed: %s", record.subject, str(error) or type(error).__name__)
-                pause_s = min(_RENEW_AGAIN_S, self._claim_s / 3)
+                known, pause_s = None, min(_RENEW_AGAIN_S, self._claim_s / 3)
                 continue
-            if renewed is None:
+            if known is None:
                 log.warning("%s is another's now", record.subject)
                 return
-            sequence, pause_s = renewed, self._claim_s / 3
+            pause_s, runs_out = self._claim_s / 3, sent_at + self._claim_s
+
+    async def _take_again(self, record: Record, body: PlannerClaim) -> int | None:
+        """In two round trips where it is still ours. Raises Transient when that cannot be told yet."""
+        stored = await record.read()
+        if stored is None:
+            return await self._take(record, body)
+        taken = await self._take_over(record, body, stored)
+        if taken is None and (holder := _holder(stored)) is not None and holder.worker == body.worker:
+            raise Transient("it reads as ours, and is not as it reads: a replica lags", delay_s=_RENEW_AGAIN_S)
+        return taken
 
     async def record(self, record: DecisionRecord) -> DecisionRecord:
         """Until it is stored, however long nothing can be: an answer that was given up would be paid for again."""
@@ -152,6 +171,16 @@ class BusLedger:
                 raise LogUnavailable(f"{subject} is refused but reads as empty") from refused
             return stored  # ours by an earlier try, or another's: either way it is the one record
         return record
+
+
+def _holder(stored: Stored) -> PlannerClaim | None:
+    """Who holds a claim. None where what is stored is none: the server stores its acknowledgement there for any client
+    that names this subject as the place for it."""
+    try:
+        holder = envelope.decode(stored.data).body
+    except WireError:
+        return None
+    return holder if isinstance(holder, PlannerClaim) else None
 
 
 def _without_answer(record: DecisionRecord, error: TooLarge) -> DecisionRecord:
