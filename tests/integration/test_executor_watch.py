@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest_asyncio
 from integration.conftest import Nats
-from integration.executor_rig import Rig, executor_rig, until
+from integration.executor_rig import DEVICE, Rig, executor_rig, until
 
 from apex_bus.connection import parse_timestamp_ns
 from apex_schemas import envelope, subjects
@@ -99,6 +99,25 @@ async def test_cancelled_while_running_is_not_acted_on_any_more(rig: Rig) -> Non
     await rig.event(following, 0)
     assert len(await rig.acts()) == 1
     assert await rig.bus.get("TASKS", f"task.*.{task}.0.acting") is None
+
+
+async def test_task_that_ended_while_its_act_was_in_hand_is_looked_after_no_more(rig: Rig) -> None:
+    """Its event lies behind its end, so that the end is not the newest of its log."""
+    await rig.start(PERCEPTION_LIMIT_SECONDS="4")
+    task = await rig.ask()
+    await rig.phones.set_faults(DEVICE, {"latency_ms": {"click": 1_500, "actions": 1_500}})
+    await rig.plan(task, 0, Tap(at=Point(x=5, y=5)))
+    await rig.newest(task, "acting", 0)
+    await rig.bus.publish(subjects.cancel(task), b"")
+    assert (await rig.finished(task)).status == "cancelled"
+    assert (await rig.event(task, 0)).success is True
+    for place in ("TASKS.WATCHDOG", "REQUESTS.CANCEL"):
+
+        async def settled(place: str = place) -> bool:
+            info = await rig.bus.api(f"CONSUMER.INFO.{place}")
+            return info["num_pending"] == info["num_ack_pending"] == 0
+
+        await until(settled, what=f"{place} has nothing left to look at")
 
 
 async def test_stage_that_stays_away_fails_the_task_by_name(rig: Rig) -> None:

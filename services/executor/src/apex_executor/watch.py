@@ -88,7 +88,7 @@ class Watch:
         newest = await self._log.newest(slot.device, slot.task)
         if newest is None:
             return Later(_AGAIN_S)
-        if newest.slot.kind == "finished":
+        if await self._has_ended(newest):
             self._sights.forget(slot.task)
             self._sights.forget(f"{slot.task} runs")
             return Done()
@@ -114,6 +114,12 @@ class Watch:
             self._sights.start_again()
             raise
         return Later(_AGAIN_S)
+
+    async def _has_ended(self, newest: Entry) -> bool:
+        """An act that was in hand at the end of its task has its event behind it."""
+        if newest.slot.kind == "event":
+            return await self._log.ended(newest.slot.task, device=newest.slot.device) is not None
+        return newest.slot.kind == "finished"
 
     async def _broken(self, newest: Entry) -> Entry | None:
         """A slot that holds something else than its kind: the newest, or one that is to be filled next."""
@@ -196,7 +202,7 @@ class Watch:
             await bury(self._bus, delivery, f"{task!r} is no task id", stream="REQUESTS")
             return Done()
         newest = await self._log.newest(None, task)
-        if newest is not None and newest.slot.kind == "finished":
+        if newest is not None and await self._has_ended(newest):
             return Done()
         reason = _cancel_reason(delivery.data)
         if newest is None:
